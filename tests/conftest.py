@@ -16,7 +16,7 @@ from hypothesis.strategies import none
 
 from backoff_ticker.testing import VirtualClock
 from tests import effort
-from tests.helpers import TRIO, LoopFace, LoopThread, ThreadFace, TrioFace
+from tests.helpers import TRIO, Face, LoopThread
 
 EPOCH = 1_699_999_000.0
 HERE = Path(__file__).parent
@@ -218,6 +218,6 @@ def loop(clock):
 @pytest.fixture(params=["thread", "loop", TRIO])
 def face(request, clock):
     """The thread API, then the async API: contract tests run one body on both."""
-    made = next(kind() for kind in (ThreadFace, LoopFace, TrioFace) if kind.name == request.param)
+    made = Face(request.param)
     yield made
     made.close()

@@ -233,18 +233,42 @@ async def time_limit(seconds):
         raise TimeoutError
 
 
-class ThreadFace:
-    """A ``Ticker``, each receive in a thread of its own."""
+class Place:
+    """Where calls run: each in a thread, or in a task of one loop in debug mode, or run of trio."""
 
-    name = "thread"
-    ticker_class = Ticker
+    def __init__(self, name):
+        self.name = name
+        self.thread = None if name == "thread" else loop_thread(name)
+
+    def start(self, block, await_, *args, **options):
+        """Call the one that fits; the future has its outcome."""
+        if self.thread is None:
+            return in_thread(lambda: block(*args, **options))
+        return self.thread.submit(await_(*args, **options))
+
+    def collect(self, make):
+        """Iterate to the end of what ``make()`` returns; the future has the list."""
+
+        async def await_():
+            return [each async for each in make()]
+
+        return self.start(lambda: list(make()), await_)
+
+    def close(self):
+        if self.thread is not None:
+            self.thread.close()
+            assert self.thread.errors == []
+
+
+class Face(Place):
+    """A ``Ticker`` for threads, or an ``AsyncTicker``."""
 
     def ticker(self, *args, **options):
-        return Ticker(*args, **options)
+        return (Ticker if self.name == "thread" else AsyncTicker)(*args, **options)
 
     def start_receive(self, ticker, timeout=None):
         """Begin to receive; the future has the tick or the error."""
-        return in_thread(ticker.receive, timeout)
+        return self.start(ticker.receive, ticker.receive, timeout)
 
     def receive(self, ticker, timeout=None):
         """Receive a tick that needs no wait, or fail."""
@@ -252,45 +276,7 @@ class ThreadFace:
 
     def iterate(self, ticker):
         """Begin to iterate; the future has the list of all ticks."""
-        return in_thread(list, ticker)
-
-    def close(self):
-        """Nothing to do."""
-
-
-class LoopFace:
-    """An ``AsyncTicker``, each receive in a task of one event loop, in debug mode."""
-
-    name = "loop"
-    ticker_class = AsyncTicker
-
-    def __init__(self):
-        self.thread = loop_thread(self.name)
-
-    def ticker(self, *args, **options):
-        return AsyncTicker(*args, **options)
-
-    def start_receive(self, ticker, timeout=None):
-        return self.thread.submit(ticker.receive(timeout))
-
-    def receive(self, ticker, timeout=None):
-        return self.start_receive(ticker, timeout).result(PATIENCE)
-
-    def iterate(self, ticker):
-        async def collect():
-            return [tick async for tick in ticker]
-
-        return self.thread.submit(collect())
-
-    def close(self):
-        self.thread.close()
-        assert self.thread.errors == []
-
-
-class TrioFace(LoopFace):
-    """The same in one run of trio."""
-
-    name = "trio"
+        return self.collect(lambda: ticker)
 
 
 def waiters_of(wait_set):

@@ -8,6 +8,7 @@ runs in a thread of its own until it has returned, or waits for the first.
 import _thread
 import sys
 import threading
+from functools import partial
 
 from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import _claim
@@ -107,3 +108,15 @@ def each_interleaving(begin, monkeypatch):
             if left > 0:
                 second.run()  # after the first
             yield outcome, second.outcome()
+
+
+def each_meeting(make, acts, monkeypatch):
+    """Run a pair of functions of one scene, each time of a new one; yield it and the outcomes."""
+    scenes = []
+
+    def begin():
+        scenes[:] = [scene := make()]
+        return [partial(act, scene) for act in acts]
+
+    for outcomes in each_interleaving(begin, monkeypatch):
+        yield scenes[0], outcomes

@@ -1,25 +1,14 @@
 """The two ends of a channel, each in threads or in an event loop."""
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock, merge, select, select_async
-from tests.helpers import PATIENCE, in_thread, loop_thread
+from tests.helpers import PATIENCE, Place
 
 
-class End:
-    """One end of channels: each operation in a thread of its own, or in a task of one loop.
-
-    The loop is one of asyncio, or a run of trio.
-    """
-
-    def __init__(self, kind):
-        self._loop = None if kind == "thread" else loop_thread(kind)
-
-    def _start(self, block, await_, *args, **options):
-        if self._loop is None:
-            return in_thread(lambda: block(*args, **options))
-        return self._loop.submit(await_(*args, **options))
+class End(Place):
+    """One end of channels."""
 
     def send(self, channel, item, timeout=None):
-        return self._start(channel.send, channel.send_async, item, timeout)
+        return self.start(channel.send, channel.send_async, item, timeout)
 
     def send_all(self, channel, items):
         """Send ``items`` one after the other."""
@@ -32,24 +21,24 @@ class End:
             for item in items:
                 await channel.send_async(item)
 
-        return self._start(block, await_)
+        return self.start(block, await_)
 
     def receive(self, channel, timeout=None):
-        return self._start(channel.receive, channel.receive_async, timeout)
+        return self.start(channel.receive, channel.receive_async, timeout)
 
     def select(self, *sources, timeout=None):
-        return self._start(select, select_async, *sources, timeout=timeout)
+        return self.start(select, select_async, *sources, timeout=timeout)
 
-    def collect(self, channel):
+    def receive_all(self, channel):
         """Iterate to the end."""
-        return self._collect(lambda: channel)
+        return self.collect(lambda: channel)
 
     def merge(self, *sources):
-        return self._collect(lambda: merge(*sources))
+        return self.collect(lambda: merge(*sources))
 
     def step(self, merging):
         """Take a value from a merge that exists."""
-        return self._start(lambda: next(merging), merging.__anext__)
+        return self.start(lambda: next(merging), merging.__anext__)
 
     def chooser(self, how, *sources):
         """Return what begins a ``select``, or each step of one ``merge``."""
@@ -57,17 +46,6 @@ class End:
             return lambda: self.select(*sources)
         merging = merge(*sources)
         return lambda: self.step(merging)
-
-    def _collect(self, make):
-        async def await_():
-            return [each async for each in make()]
-
-        return self._start(lambda: list(make()), await_)
-
-    def close(self):
-        if self._loop is not None:
-            self._loop.close()
-            assert self._loop.errors == []
 
 
 def value(future):

@@ -1,7 +1,6 @@
 """Waits that are cancelled, or woken just before they begin, at every step: nothing is lost."""
 
 import asyncio
-import threading
 from asyncio import futures
 from functools import partial
 from math import inf
@@ -11,6 +10,7 @@ import pytest
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, merge, select, select_async
 from tests.channels.ends import drained, error, value
 from tests.helpers import PATIENCE, eventually, in_thread, turns, waiters_of
+from tests.stress.tools import Gate
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
@@ -221,20 +221,18 @@ def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
 @pytest.mark.parametrize("receive", [Channel.receive, lambda channel: select(channel)[1]])
 def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capacity, receive):
     """It was found by two senders; one of them is slow to take it out of its line."""
-    found, go_on, looks, leave = (threading.Event() for _ in range(4))
+    found, looks = Gate(), Gate()
     kind = type(Channel(capacity)._buffer)
     remove, recheck = kind.remove, Channel._recheck
 
     def slow_remove(buffer, place):
-        if not found.is_set():
-            found.set()
-            assert go_on.wait(PATIENCE)
+        if not found.reached.is_set():
+            found.stand()
         return remove(buffer, place)
 
     def slow_recheck(channel, waiter):
-        if found.is_set():
-            looks.set()
-            assert leave.wait(PATIENCE)
+        if found.reached.is_set():
+            looks.stand()
         return recheck(channel, waiter)
 
     monkeypatch.setattr(kind, "remove", slow_remove, raising=False)
@@ -245,10 +243,10 @@ def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capa
         received.append(in_thread(receive, channel))
         eventually(lambda count=count: len(waiters_of(channel._buffer)) == count)
     sent = in_thread(channel.send, "a")
-    assert found.wait(PATIENCE)
+    found.wait_until_reached()
     channel.send("b")  # takes the first receiver out of the line
-    assert looks.wait(PATIENCE)  # it is in the line again
-    go_on.set()  # where the slow sender takes it out
+    looks.wait_until_reached()  # it is in the line again
+    found.open()  # where the slow sender takes it out
     sent.result(PATIENCE)
-    leave.set()
+    looks.open()
     assert {each.result(PATIENCE) for each in received} == {"a", "b"}

@@ -1,16 +1,25 @@
-"""What a channel is: its capacity, what it takes and gives, who waits for room, and its end."""
+"""What a channel is: its capacity, what it takes and gives, who waits and how long, its end."""
 
 from __future__ import annotations
 
 import copy
 import math
 import pickle
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, SystemClock, Timer, WouldBlock
+from backoff_ticker import (
+    CLOSED,
+    CancellationToken,
+    Channel,
+    ChannelClosed,
+    SystemClock,
+    Timer,
+    WouldBlock,
+)
 from backoff_ticker.testing import VirtualClock
 from tests.channels.ends import drained, ended, error, filled, still_waits, value, values
 
@@ -84,12 +93,12 @@ def test_any_object_can_be_sent(senders, receivers, capacity):
 @CAPACITY
 def test_iteration_gives_all_and_ends_when_closed_and_drained(senders, receivers, clock, capacity):
     channel: Channel[int] = Channel(capacity)
-    collecting = receivers.collect(channel)
+    collecting = receivers.receive_all(channel)
     value(senders.send_all(channel, range(10)))
     still_waits(clock, collecting)
     channel.close()
     assert value(collecting) == list(range(10))
-    assert value(receivers.collect(channel)) == []
+    assert value(receivers.receive_all(channel)) == []
 
 
 def test_a_channel_is_shown_whatever_its_capacity(clock):
@@ -173,3 +182,108 @@ def test_a_subclass_may_send_in_its_own_way():
         channel = Doubling(capacity)
         channel.send(3)
         assert channel.receive() == 6
+
+
+# Time limits of channels and of ``select``: to the moment, and at a tie
+
+
+SCHEDULED = pytest.mark.parametrize("scheduled", ["before", "after"])
+
+
+@pytest.mark.parametrize("timeout", [0.25, 5, timedelta(minutes=90)])
+@BOUNDED
+def test_a_wait_ends_when_its_time_is_up_and_not_before(senders, clock, timeout, capacity):
+    empty, full = Channel[Any](capacity), filled(capacity)
+    waits = [
+        senders.receive(empty, timeout),
+        senders.send(full, "late", timeout),
+        senders.select(Channel(), empty, CancellationToken(), timeout=timeout),
+    ]
+    clock.settle()
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    clock.advance(seconds - 0.125)
+    assert not any(each.done() for each in waits)
+    clock.advance(0.125)
+    assert [type(error(each)) for each in waits] == [TimeoutError] * 3
+    assert clock.pending() == []
+    assert drained(full) == list(range(capacity))
+    if capacity == 0:
+        for nobody_waits in (lambda: empty.send_nowait("a"), full.receive_nowait):
+            with pytest.raises(WouldBlock):
+                nobody_waits()
+
+
+@pytest.mark.parametrize(
+    ("timeout", "expected"),
+    [
+        ("1", TypeError),
+        (True, TypeError),
+        (-0.001, ValueError),
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        (timedelta(seconds=-1), ValueError),
+    ],
+)
+def test_a_bad_timeout_is_named_and_nothing_is_moved(senders, clock, timeout, expected):
+    empty, full = Channel[Any](1), filled(1)
+    for channel in (empty, full):
+        for failing in (
+            senders.send(channel, 1, timeout),
+            senders.receive(channel, timeout),
+            senders.select(channel, timeout=timeout),
+        ):
+            assert type(error(failing)) is expected
+            assert "timeout" in str(error(failing))
+    assert (drained(empty), drained(full)) == ([], [0])
+    for timer in (Timer(clock=clock), Timer(clock=SystemClock())):
+        with pytest.raises(expected, match="delay"):
+            timer.start(timeout)
+        with pytest.raises(TypeError, match="delay"):
+            timer.start(None)
+        assert timer.stop() is False
+
+
+def tied(clock, scheduled, act, wait):
+    """Begin a wait of five seconds; ``act()``, which comes as they end, is scheduled so."""
+    if scheduled == "before":
+        clock.call_at(1005, act)
+    waiting = wait()
+    clock.settle()
+    if scheduled == "after":
+        clock.call_at(1005, act)
+    clock.advance(5)
+    return waiting
+
+
+@BOUNDED
+@SCHEDULED
+def test_an_item_that_comes_as_the_time_is_up_is_received_or_left(
+    receivers, clock, capacity, scheduled
+):
+    channel = Channel(capacity)
+    accepted = []
+
+    def send():
+        with suppress(WouldBlock):
+            channel.send_nowait("a")
+            accepted.append("a")
+
+    receiving = tied(clock, scheduled, send, lambda: receivers.receive(channel, 5))
+    received = [] if error(receiving) else [value(receiving)]
+    assert received + drained(channel) == accepted
+    assert accepted or capacity == 0
+
+
+@BOUNDED
+@SCHEDULED
+def test_room_that_comes_as_the_time_is_up_is_taken_or_left(senders, clock, capacity, scheduled):
+    channel = filled(capacity)
+    received = []
+
+    def receive():
+        with suppress(WouldBlock):
+            received.append(channel.receive_nowait())
+
+    sending = tied(clock, scheduled, receive, lambda: senders.send(channel, "late", 5))
+    delivered = error(sending) is None
+    assert received + drained(channel) == [*range(capacity), *["late"] * delivered]

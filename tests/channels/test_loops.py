@@ -106,7 +106,7 @@ def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock,
 def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock, how):
     channel = Channel()
     gone = LoopThatGoes(channel.receive_async(), how)
-    collecting = [end.collect(channel) for end in (senders, receivers)]
+    collecting = [end.receive_all(channel) for end in (senders, receivers)]
     selecting = receivers.select(channel)
     still_waits(clock, *collecting, selecting)
     channel.close()

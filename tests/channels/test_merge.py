@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import threading
 import weakref
 from collections import Counter
 from contextlib import suppress
@@ -31,7 +30,7 @@ from tests.channels.test_loops import LoopThatGoes
 from tests.channels.test_select import of
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
-from tests.stress.tools import run_silently
+from tests.stress.tools import Gate, run_silently
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
 KIND = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
@@ -175,7 +174,7 @@ def test_threads_and_loops_that_share_one_get_each_value_and_each_end_once(clock
     channels = [Channel(capacity) for _ in range(3)]
     merging = merge(*channels)
     ends = [End("thread"), End("loop"), End("loop")]
-    readers = [end.collect(merging) for end in ends for _ in range(3)]
+    readers = [end.receive_all(merging) for end in ends for _ in range(3)]
     still_waits(clock, *readers)
     senders = [in_thread(send_and_close, channel, range(20)) for channel in channels]
     values(senders)
@@ -249,22 +248,21 @@ def test_a_wake_up_that_is_under_way_hides_no_other(clock, monkeypatch):
     channel = Channel(1)
     merging = merge(channel, Channel())
     readers = merging._readers
-    told, go_on = threading.Event(), threading.Event()
+    gate = Gate()
     wake_firsts = WaitLine.wake_firsts
 
     def slow(line):
         wake_firsts(line)
-        if line is readers and not told.is_set():
-            told.set()
-            assert go_on.wait(PATIENCE)
+        if line is readers and not gate.reached.is_set():
+            gate.stand()
 
     reading = in_thread(lambda: [next(merging) for _ in range(2)])
     clock.settle()
     monkeypatch.setattr(WaitLine, "wake_firsts", slow)
     sending = in_thread(channel.send_nowait, 1)
-    assert told.wait(PATIENCE)
+    gate.wait_until_reached()
     eventually(lambda: not len(channel) and waiters_of(readers), "it waits again")
-    go_on.set()
+    gate.open()
     value(sending)
     channel.send_nowait(2)
     assert value(reading) == [(channel, 1), (channel, 2)]

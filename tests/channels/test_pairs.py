@@ -5,6 +5,7 @@ after the other.
 """
 
 import asyncio
+from functools import partial
 from itertools import combinations_with_replacement
 from math import inf
 
@@ -13,7 +14,7 @@ import pytest
 from backoff_ticker import Channel, select
 from tests.channels.ends import drained, outcome_of
 from tests.channels.turned_clock import TurnedClock
-from tests.interleaving import each_interleaving
+from tests.interleaving import each_meeting
 
 WAITS = {
     "none": lambda _: [],
@@ -107,11 +108,6 @@ def test_two_calls_are_as_if_one_came_after_the_other(monkeypatch, pair, scene, 
         made = Scene(*scene)
         outcomes = [outcome_of(call, made, item) for call, item in calls[::in_turn]]
         allowed.append((*outcomes[::in_turn], *made.result()))
-    scenes = []
-
-    def begin():
-        scenes[:] = [made := Scene(*scene)]
-        return [lambda call=call, item=item: outcome_of(call, made, item) for call, item in calls]
-
-    for both in each_interleaving(begin, monkeypatch):
-        assert (*both, *scenes[0].result()) in allowed
+    acts = [lambda made, each=each: outcome_of(each[0], made, each[1]) for each in calls]
+    for made, both in each_meeting(partial(Scene, *scene), acts, monkeypatch):
+        assert (*both, *made.result()) in allowed

@@ -12,7 +12,7 @@ from tests.channels.ends import error, still_waits, value, value_after
 from tests.channels.turned_clock import TurnedClock
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
-from tests.interleaving import each_interleaving
+from tests.interleaving import each_meeting
 
 
 def nothing_comes(timer):
@@ -170,11 +170,5 @@ PAIRS = {
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_of_two_that_meet_at_a_timer_each_does_its_work(monkeypatch, pair, order):
     """A stop tells whether it prevented the fire; only the last start counts."""
-    scenes = []
-
-    def begin():
-        scenes[:] = [scene := Scene()]
-        return [lambda act=act: act(scene) for act in pair[::order]]
-
-    for outcomes in each_interleaving(begin, monkeypatch):
-        assert (outcomes[::order], scenes[0].state()) in PAIRS[pair]
+    for scene, outcomes in each_meeting(Scene, pair[::order], monkeypatch):
+        assert (outcomes[::order], scene.state()) in PAIRS[pair]

@@ -8,7 +8,7 @@ import pytest
 
 from backoff_ticker.clock import Alarm
 from backoff_ticker.clock._loop_timers import call_in_loop
-from tests.interleaving import each_interleaving
+from tests.interleaving import each_meeting
 
 A_DAY = 86_400.0
 
@@ -305,14 +305,14 @@ def test_the_loop_may_be_run_again_inside_a_callback(rig):
 
 @pytest.mark.parametrize("first", ["cancel", "fire"])
 def test_a_callback_runs_or_is_prevented_wherever_another_thread_comes(monkeypatch, first):
-    rigs = []
+    def make():
+        rig = Rig()
+        rig.timer = rig.call_at(1000)
+        return rig
 
-    def begin():
-        rigs.append(Rig())
-        pair = [rigs[-1].call_at(1000).cancel, rigs[-1].loop.fire]
-        return pair if first == "cancel" else reversed(pair)
-
-    for outcomes in each_interleaving(begin, monkeypatch):
-        prevented = [outcome for outcome in outcomes if outcome]
-        assert (rigs[-1].ran, prevented) in ((["it"], []), ([], [True]))
-    assert len(rigs) > 10
+    acts = [lambda rig: rig.timer.cancel(), lambda rig: rig.loop.fire()]
+    acts = acts if first == "cancel" else acts[::-1]
+    found = [(rig.ran, {*outcomes}) for rig, outcomes in each_meeting(make, acts, monkeypatch)]
+    right = [(["it"], {None, False}), ([], {None, True})]
+    assert [each for each in found if each not in right] == []
+    assert len(found) > 10

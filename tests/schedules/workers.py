@@ -45,7 +45,7 @@ class Workers(End):
                 with job:
                     act(job)
 
-        return self._start(block, await_)
+        return self.start(block, await_)
 
     def work_once(self, schedule, act=lambda _: None):
         """Do the work of the job that is due now, in its block; return the job, or raise."""
@@ -62,10 +62,10 @@ class Workers(End):
                 act(job)
             return job
 
-        return self._start(block, await_).result(PATIENCE)
+        return self.start(block, await_).result(PATIENCE)
 
     def drain(self, schedule, timeout=None):
-        return self._start(schedule.drain, schedule.drain_async, timeout)
+        return self.start(schedule.drain, schedule.drain_async, timeout)
 
     def keys_until(self, schedule, seconds, act=lambda _: None):
         """Let a worker work for so long; return the keys, each with the seconds until it came."""

@@ -1,4 +1,4 @@
-"""What the stress tests share: a fast-switching interpreter, policies with a hook, scripts."""
+"""What the stress tests share: a fast-switching interpreter, gates, scripts."""
 
 import asyncio
 import gc
@@ -63,28 +63,6 @@ def signal_storm(handler):
         news.put(True)
         sender.join(PATIENCE)
         signal.signal(signal.SIGUSR1, before)
-
-
-class Hooked:
-    """A shared policy of constant delay that calls ``hook(n)`` at its n-th question."""
-
-    def __init__(self, delay, hook, on_reset=None):
-        self.delay = delay
-        self.asked = 0
-        self._hook = hook
-        self._on_reset = on_reset
-
-    def next_backoff(self):
-        self.asked += 1
-        self._hook(self.asked)
-        return self.delay
-
-    def reset(self):
-        if self._on_reset is not None:
-            self._on_reset()
-
-    def __copy__(self):
-        return self
 
 
 class Gate:

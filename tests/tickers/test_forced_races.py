@@ -1,5 +1,8 @@
 """Interleavings of a ticker's readers that chance seldom makes, forced by a policy or a pause."""
 
+from __future__ import annotations
+
+import gc
 import queue
 import threading
 from typing import Any
@@ -20,10 +23,9 @@ from backoff_ticker import (
     select,
 )
 from tests.channels.ends import value_after
-from tests.helpers import PATIENCE, Flag, in_thread
-from tests.interleaving import each_interleaving
-from tests.stress.tools import Hooked
-from tests.tickers.made_policies import Blocking, nothing_is_due
+from tests.helpers import PATIENCE, Flag, collect_garbage, in_thread
+from tests.interleaving import each_meeting
+from tests.tickers.made_policies import Blocking, Scripted, nothing_is_due
 
 HOUR = 3600.0
 
@@ -54,13 +56,14 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(cloc
                 go_on.wait()
             super()._settle()
 
-    def hold():
-        if armed:
-            working.set()
-            end.wait()
+    class Held(Scripted):
+        def reset(self):
+            if armed:
+                working.set()
+                end.wait()
 
     armed = []
-    ticker = Paused(Hooked(1.0, lambda _: None, on_reset=hold), clock=clock)
+    ticker = Paused(Held(then=1.0), clock=clock)
     author = threading.Thread(target=ticker.success, daemon=True)
     ticker.receive()
     armed.append(True)
@@ -299,12 +302,10 @@ def test_a_first_tick_that_waits_or_was_given_back_comes_in_spite_of_a_cancel(
 def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
     monkeypatch,
 ):
-    def begin():
+    def make():
         ticker = Ticker(StopBackOff())
-        tick = ticker.receive()
-        ticker._put_back(tick)
-        tickers[:] = [ticker]
-        return ticker.failure, lambda: receive_nowait(ticker)
+        ticker._put_back(ticker.receive())
+        return ticker
 
     def receive_nowait(ticker):
         try:
@@ -312,9 +313,46 @@ def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_
         except WouldBlock:
             return None
 
-    tickers = []
-    for told, number in each_interleaving(begin, monkeypatch):
+    for ticker, (told, number) in each_meeting(make, [Ticker.failure, receive_nowait], monkeypatch):
         assert told is None
-        assert (number or receive_nowait(tickers[0])) == 1
+        assert (number or receive_nowait(ticker)) == 1
         with pytest.raises(TickerClosed, match="exhausted"):
-            tickers[0].receive()
+            ticker.receive()
+
+
+# Finalizers: CPython 3.11 collects wherever it allocates
+
+
+class Stopping:
+    """Garbage that comes again: each collection stops a ticker with the same claim."""
+
+    def __init__(self, ticker: Ticker) -> None:
+        self.ticker = ticker
+        self.itself = self
+
+    def __del__(self) -> None:
+        self.ticker.stop()
+        if self.ticker.is_used:
+            Stopping(self.ticker)
+
+
+class SharingTicker(Ticker):
+    is_used = True
+
+
+def test_no_garbage_is_collected_while_a_ticker_notes_what_it_is_told():
+    told, stopped = Ticker(ConstantBackOff(1)), SharingTicker(ConstantBackOff(1))
+    stopped._readers.claim = told._readers.claim
+    thresholds = gc.get_threshold()
+    Stopping(stopped)
+    gc.set_threshold(1)
+    try:
+        for _ in range(50):
+            told.success()
+            told.reset()
+    finally:
+        stopped.is_used = False
+        gc.set_threshold(*thresholds)
+    collect_garbage()
+    assert stopped.closed
+    assert not told.closed

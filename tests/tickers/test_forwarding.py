@@ -25,7 +25,6 @@ from tests.helpers import (
     wait_until_collected,
     waiters_of,
 )
-from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 from tests.tickers.made_timers import WatchedClock
 
@@ -33,10 +32,11 @@ EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
 
 class Sink:
-    """A user's sink, with what it is told to raise."""
+    """A user's sink, with what it is told to raise; notes its ends."""
 
     def __init__(self):
         self.items = []
+        self.ended = []
         self.error = None
 
     def put_nowait(self, item):
@@ -44,26 +44,18 @@ class Sink:
             raise self.error
         self.items.append(item)
 
-    @property
-    def numbers(self):
-        return [item.number for item in self.items]
-
-
-class ShutdownSink(Sink):
-    """Counts its endings."""
-
-    def __init__(self):
-        super().__init__()
-        self.ended = []
-
     def shutdown(self):
         self.ended.append("shutdown")
 
     def close(self):
         self.ended.append("close")
 
+    @property
+    def numbers(self):
+        return [item.number for item in self.items]
 
-class CloseSink(ShutdownSink):
+
+class CloseSink(Sink):
     shutdown = None
 
 
@@ -130,7 +122,7 @@ def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(clock, delay):
 
 @pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
 def test_a_sink_of_any_kind_may_say_that_it_is_full(clock, name):
-    sink = ShutdownSink()
+    sink = Sink()
     sink.error = type(name, (Exception,), {"__module__": "culsans"})()
     handle = Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
     clock.settle()
@@ -141,7 +133,7 @@ def test_a_sink_of_any_kind_may_say_that_it_is_full(clock, name):
 
 
 def test_an_error_that_only_has_such_a_name_is_an_error(clock, unraisable):
-    sink = ShutdownSink()
+    sink = Sink()
     sink.error = type("Full", (Exception,), {})("the disk")
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
@@ -154,7 +146,7 @@ def test_an_error_that_only_has_such_a_name_is_an_error(clock, unraisable):
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
-@pytest.mark.parametrize(("make", "told"), [(ShutdownSink, "shutdown"), (CloseSink, "close")])
+@pytest.mark.parametrize(("make", "told"), [(Sink, "shutdown"), (CloseSink, "close")])
 def test_the_sink_is_told_once_that_nothing_more_comes(clock, ending, make, told):
     token = CancellationToken()
     sink = make()
@@ -178,7 +170,7 @@ def test_the_sink_is_told_once_that_nothing_more_comes(clock, ending, make, told
 @EITHER
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_token_inside_the_policy_ends_the_sending_at_once(clock, kind, replaced):
-    policy, sink = Scripted(then=10.0), ShutdownSink()
+    policy, sink = Scripted(then=10.0), Sink()
     policy.token = CancellationToken()
     ticker = kind(ConstantBackOff(10) if replaced else policy, clock=clock)
     ticker.send_to(sink)
@@ -196,7 +188,7 @@ def test_a_token_inside_the_policy_ends_the_sending_at_once(clock, kind, replace
 
 @pytest.mark.parametrize("answer", [ValueError("oh"), SystemExit(3), KeyboardInterrupt(), "10"])
 def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(clock, unraisable, answer):
-    sink = ShutdownSink()
+    sink = Sink()
     ticker = Ticker(Scripted(10.0, answer), clock=clock)
     ticker.send_to(sink)
     other = Sink()
@@ -213,7 +205,7 @@ def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(clock, unraisab
 
 
 def test_an_error_of_the_shutdown_is_shown(clock, unraisable):
-    sink = ShutdownSink()
+    sink = Sink()
     sink.shutdown = lambda: 1 / 0
     Ticker(Scripted(), clock=clock).send_to(sink)
     clock.settle()
@@ -232,7 +224,7 @@ def test_a_standard_queue_is_shut_down_where_it_can_be(clock):
 
 @pytest.mark.parametrize("name", ["ShutDown", "QueueShutDown", "SyncQueueShutDown"])
 def test_a_sink_that_was_shut_down_ends_the_sending_quietly(clock, unraisable, name):
-    sink = ShutdownSink()
+    sink = Sink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
     clock.settle()
@@ -248,7 +240,7 @@ def test_a_sink_that_was_shut_down_ends_the_sending_quietly(clock, unraisable, n
 
 
 def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock):
-    sink = ShutdownSink()
+    sink = Sink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
     clock.advance(10)
@@ -285,7 +277,7 @@ def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
 def test_a_cancel_costs_its_caller_the_same_however_many_are_sent(clock, many):
     """One call into the thread that serves them wakes all; it is set twice, as one may be lost."""
     watched, token = WatchedClock(clock), CancellationToken()
-    sinks = [ShutdownSink() for _ in range(many)]
+    sinks = [Sink() for _ in range(many)]
     for sink in sinks:
         Ticker(ConstantBackOff(10), clock=watched, token=token).send_to(sink)
     clock.settle()
@@ -332,7 +324,7 @@ def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(clock):
     taking = in_thread(ticker.receive)
     clock.settle()
     assert policy.entered.is_set()
-    sink = ShutdownSink()
+    sink = Sink()
     ticker.send_to(sink)
     clock.settle()
     assert sink.ended == []
@@ -470,10 +462,6 @@ def test_a_zero_delay_onto_a_queue_of_a_loop_starves_nobody(loop):
 
 
 def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_sending():
-    def interrupt_once(asked):
-        if asked == 2:
-            raise KeyboardInterrupt
-
     async def begin():
         ticker.send_to(ticks)
         await asyncio.sleep(PATIENCE)
@@ -481,7 +469,7 @@ def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_
     async def receive(count):
         return [(await asyncio.wait_for(ticks.get(), PATIENCE)).number for _ in range(count)]
 
-    ticker, ticks = Ticker(Hooked(0.001, interrupt_once)), asyncio.Queue()
+    ticker, ticks = Ticker(Scripted(0.001, KeyboardInterrupt(), then=0.001)), asyncio.Queue()
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         with pytest.raises(KeyboardInterrupt):
@@ -491,15 +479,12 @@ def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_
 
 
 def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(unraisable):
-    def give_up(_):
-        raise asyncio.CancelledError
-
     async def main():
         ticker.send_to(asyncio.Queue())
         while not ticker.closed:
             await asyncio.sleep(0)
 
-    ticker = Ticker(Hooked(0.001, give_up))
+    ticker = Ticker(Scripted(asyncio.CancelledError()))
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
     assert [shown.exc_type for shown in unraisable] == [asyncio.CancelledError]
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from contextlib import nullcontext, suppress
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 
@@ -21,7 +22,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.waiting import Waiter
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
-from tests.interleaving import each_interleaving
+from tests.interleaving import each_meeting
 from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import Scripted
@@ -81,16 +82,10 @@ def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
     monkeypatch, reader_first, end, others_wait
 ):
     """And a receive that begins after the call has returned gets nothing."""
-    scenes = []
-
-    def begin():
-        scenes[:] = [scene := Scene(others_wait=others_wait)]
-        pair = scene.receive, lambda: end(scene)
-        return pair if reader_first else pair[::-1]
-
-    for outcomes in each_interleaving(begin, monkeypatch):
-        [scene] = scenes
-        received = outcomes[0 if reader_first else 1]
+    acts = [Scene.receive, end] if reader_first else [end, Scene.receive]
+    make = partial(Scene, others_wait=others_wait)
+    for scene, outcomes in each_meeting(make, acts, monkeypatch):
+        received = outcomes[acts.index(Scene.receive)]
         assert received in (2, None, END[end])
         assert scene.taken() == (2 if received == 2 else 1)
         assert scene.receive() is END[end]
@@ -101,27 +96,16 @@ def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
 
 @pytest.mark.parametrize("act", [pytest.param("success", marks=SLOW), "reset"])
 def test_a_stop_that_meets_another_call_ends_the_ticker(monkeypatch, act):
-    scenes = []
-
-    def begin():
-        scenes[:] = [scene := Scene()]
-        return scene.stop, getattr(scene.ticker, act)
-
-    for outcomes in each_interleaving(begin, monkeypatch):
+    acts = [Scene.stop, lambda scene: getattr(scene.ticker, act)()]
+    for scene, outcomes in each_meeting(Scene, acts, monkeypatch):
         assert outcomes[0] is None
         assert outcomes[1] is None or (act == "reset" and isinstance(outcomes[1], TickerClosed))
-        assert scenes[0].receive() is CloseReason.STOPPED
+        assert scene.receive() is CloseReason.STOPPED
 
 
 def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch):
-    scenes = []
-
-    def begin():
-        scenes[:] = [scene := Scene()]
-        return scene.receive, scene.receive
-
-    for numbers in each_interleaving(begin, monkeypatch):
-        taken = [number for number in (*numbers, scenes[0].receive()) if number]
+    for scene, numbers in each_meeting(Scene, [Scene.receive] * 2, monkeypatch):
+        taken = [number for number in (*numbers, scene.receive()) if number]
         assert sorted(taken) == list(range(2, len(taken) + 2))
         assert len(taken) >= 2
 
@@ -133,11 +117,8 @@ def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error(monkeyp
         except ValueError:
             return "error"
 
-    def begin():
-        scene = Scene(Scripted(ValueError()))
-        return lambda: receive(scene), lambda: receive(scene)
-
-    for outcomes in each_interleaving(begin, monkeypatch):
+    make = lambda: Scene(Scripted(ValueError()))
+    for _, outcomes in each_meeting(make, [receive] * 2, monkeypatch):
         assert sorted(outcomes) == ["error", "failed"]
 
 
@@ -156,16 +137,10 @@ class Told(Scripted):
 
 @SLOW
 def test_each_success_is_told_to_the_policy(monkeypatch):
-    policies = []
-
-    def begin():
-        policies[:] = [policy := Told()]
-        ticker = Scene(policy).ticker
-        return ticker.success, ticker.success
-
-    for outcomes in each_interleaving(begin, monkeypatch):
+    acts = [lambda scene: scene.ticker.success()] * 2
+    for scene, outcomes in each_meeting(lambda: Scene(Told()), acts, monkeypatch):
         assert outcomes == (None, None)
-        assert policies[0].told == 2
+        assert scene.ticker.backoff.told == 2
 
 
 def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick():
