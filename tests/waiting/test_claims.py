@@ -139,14 +139,7 @@ def test_a_release_needs_no_memory(testcapi):
 @pytest.mark.usefixtures("testcapi")
 def test_a_call_for_which_there_is_no_memory_takes_no_claim_and_leaves_nobody_asleep():
     """In a process of its own: code that was traced once needs memory itself, in CPython 3.13."""
-    run_silently(
-        """
-from backoff_ticker.waiting._claim import _CLAIMS
-from tests.waiting.without_memory import run_all
-
-run_all(_CLAIMS)
-"""
-    )
+    run_silently("from tests.waiting.without_memory import run_all; run_all()")
 
 
 def test_who_waits_for_a_change_that_never_ends_is_told(monkeypatch):

@@ -5,10 +5,12 @@ The ends that everybody waits for are in ``test_interrupted_endings``.
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import sys
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,20 +18,15 @@ from backoff_ticker import (
     Channel,
     ConstantBackOff,
     Schedule,
-    ScheduleClosed,
     Ticker,
     Timer,
     WouldBlock,
     ZeroBackOff,
-    select,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, SetClock, eventually, in_thread
+from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.schedules.test_losses import told_removal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Future
+from tests.waiting import limited_calls
 
 FRAMES = range(45)
 """All that are too few for some call of the package, and some more."""
@@ -63,67 +60,32 @@ def failed(outcome: object) -> bool:
     return isinstance(outcome, RecursionError)
 
 
-@pytest.fixture(params=["thread", "loop"])
-def begin(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Begin a wait in another thread or in a loop, and return its future once it stands in line."""
-    loop = LoopThread(debug=False) if request.param == "loop" else None
-
-    def begin(source: Any, wait_set: Any, **options: Any) -> Future[Any]:
-        if loop is None:
-            future = in_thread(source, *options.values())
-        else:
-            name = {"wait": "wait_async", "receive": "receive_async", "send": "send_async"}
-            method = getattr(source.__self__, name[source.__name__])
-            future = loop.submit(method(*options.values()))
-        eventually(lambda: wait_set.first is not None or wait_set.others, "a wait")
-        return future
-
-    yield begin
-    if loop is not None:
-        loop.close()
+def limited(call: Any, left: int | None) -> Any:
+    """Call ``call()`` with so many frames left."""
+    result = call() if left is None else with_frames(left, call)
+    if failed(result):
+        raise result
+    return result
 
 
-@pytest.mark.parametrize("capacity", [0, 1, inf])
-@pytest.mark.parametrize("name", ["send_nowait", "send"])
-def test_an_item_that_is_sent_to_a_receiver_that_waits(begin, capacity, name):
-    for left in FRAMES:
-        channel: Channel[int] = Channel(capacity)
-        waiting = begin(channel.receive, channel._buffer)
-        send = getattr(channel, name)
-        outcome = with_frames(left, lambda send=send, item=left: send(item))
-        if failed(outcome):
-            assert not waiting.done()
-            channel.send(left + 100, timeout=PATIENCE)
-        assert waiting.result(PATIENCE) == left + 100 * failed(outcome)
+@pytest.fixture
+def small_stack():
+    """Have it filled up in less time."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before - room() + 100)
+    yield
+    sys.setrecursionlimit(before)
 
 
-@pytest.mark.parametrize("capacity", [1, inf])
-@pytest.mark.parametrize("name", ["receive_nowait", "receive", "select"])
-def test_an_item_that_is_received(capacity, name):
-    for left in FRAMES:
-        channel: Channel[str] = Channel(capacity)
-        channel.send("item")
-        receive: Any = getattr(channel, name, lambda channel=channel: select(channel)[1])
-        outcome = with_frames(left, receive)
-        assert len(channel) == failed(outcome), left
-        assert failed(outcome) or outcome == "item"
+@pytest.mark.usefixtures("small_stack")
+@pytest.mark.parametrize("act", limited_calls.ACTS)
+def test_a_call_has_not_begun_or_does_all(monkeypatch, act):
+    async def main():
+        for left in FRAMES:
+            act(left)
 
-
-@pytest.mark.parametrize("capacity", [0, 1])
-def test_an_item_that_is_received_from_a_sender_that_waits(begin, capacity):
-    for left in FRAMES:
-        channel: Channel[int] = Channel(capacity)
-        for number in range(capacity):
-            channel.send(number)
-        sent = in_thread(channel.send, capacity)
-        eventually(lambda channel=channel: channel._buffer.first_send is not None, "a sender")
-        outcome = with_frames(left, channel.receive_nowait)
-        numbers = [*range(capacity + 1)]
-        if not failed(outcome):
-            assert outcome == numbers.pop(0)
-            sent.result(PATIENCE)
-        assert [channel.receive(PATIENCE) for _ in numbers] == numbers
-        sent.result(PATIENCE)
+    monkeypatch.setattr(limited_calls, "limited", limited)
+    asyncio.run(main())
 
 
 def test_a_send_that_has_to_wait():
@@ -183,28 +145,15 @@ def test_the_stop_of_a_timer():
         assert outcome is True or (failed(outcome) and timer.stop()), left
 
 
-def test_what_is_told_to_a_schedule_that_a_worker_waits_for(begin):
-    for left in FRAMES:
-        schedule: Schedule[str] = Schedule()
-        waiting = begin(schedule.receive, schedule._readers)
-        outcome = with_frames(left, lambda schedule=schedule: schedule.add("key"))
-        if failed(outcome):
-            assert "key" not in schedule
-            schedule.add("key")
-        job = waiting.result(PATIENCE)
-        outcome = with_frames(left, lambda schedule=schedule: schedule.remove("key"))
-        assert failed(outcome) or "key" not in schedule
-        job.succeed()
-
-
-def test_a_job_that_is_taken_and_ends(begin):
+def test_a_job_that_is_taken_and_ends():
     for left in FRAMES:
         schedule: Schedule[int] = Schedule()
         schedule.add(1)
         outcome = with_frames(left, schedule.receive_nowait)
         job = schedule.receive(PATIENCE) if failed(outcome) else outcome
         assert (job.key, job.failures) == (1, 0), left
-        waiting = begin(schedule.receive, schedule._readers)
+        waiting = in_thread(schedule.receive)
+        eventually(lambda schedule=schedule: schedule._readers.first is not None, "a worker")
         outcome = with_frames(left, lambda job=job: job.retry_in(0))
         if failed(outcome):
             assert schedule.in_flight == 1
@@ -253,15 +202,3 @@ def test_the_end_of_a_job_of_a_group_that_is_full():
         with_frames(left, lambda schedule=schedule: schedule.in_flight)
         assert schedule.in_flight == 0, left  # it was given back
         schedule.receive_nowait().succeed()
-
-
-def test_the_end_of_a_schedule(begin):
-    for left in FRAMES:
-        schedule: Schedule[str] = Schedule()
-        waiting = begin(schedule.receive, schedule._readers)
-        outcome = with_frames(left, schedule.close)
-        assert schedule.closed is not failed(outcome), left
-        if failed(outcome):
-            schedule.close()
-        with pytest.raises(ScheduleClosed):
-            waiting.result(PATIENCE)
