@@ -61,17 +61,6 @@ def test_a_ticker_does_not_tick_after_stop(face, clock, pace, token):
 # Endings: cancelled before stopped before due
 
 
-@pytest.mark.parametrize("what", ["cancel", "stop"])
-def test_a_waiting_reader_wakes_when_it_ends(face, clock, what):
-    token = CancellationToken()
-    ticker = ticked(face, ConstantBackOff(10), token=token, clock=clock)
-    waiting = reader_that_waits(face, clock, ticker)
-    token.cancel() if what == "cancel" else ticker.stop()
-    assert reason_of(waiting) == {"cancel": "cancelled", "stop": "stopped"}[what]
-    clock.settle()
-    assert clock.pending() == []
-
-
 @EVERY_PACE
 @pytest.mark.parametrize("what", ["cancel", "stop"])
 def test_a_tick_that_is_due_is_not_delivered_after_the_end(face, clock, pace, what):

@@ -17,7 +17,6 @@ from backoff_ticker import (
     Schedule,
     SystemClock,
     TickerClosed,
-    Timer,
     ZeroBackOff,
     attempts,
     hedge_call_async,
@@ -149,20 +148,6 @@ async def test_time_limits():
             await wait()
     assert await token.wait_async(10) is False
     assert await CancellationToken(timeout=10).wait_async() is True
-
-
-@lasts(20.0)
-async def test_select_and_merge():
-    jobs, token, timer = Channel(1), CancellationToken(), Timer()
-    ticker = AsyncTicker(with_max_retries(ConstantBackOff(10), 2))
-    assert (await select_async(ticker, jobs, token))[0] is ticker
-    jobs.send_nowait("job")
-    assert await select_async(jobs, token) == (jobs, "job")
-    timer.start(5)
-    assert (await select_async(timer, jobs))[0] is timer
-    jobs.close()
-    seen = [source async for source, _ in merge(ticker, jobs)]
-    assert (seen.count(ticker), seen.count(jobs)) == (3, 1)
 
 
 def test_a_wait_that_is_cancelled_stays_registered_nowhere():
