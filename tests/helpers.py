@@ -199,7 +199,12 @@ class LoopThread:
         self.loop.close()
 
 
-TRIO = pytest.param("trio", marks=pytest.mark.slow)
+def slow(*values):
+    """Return a row of a table that runs with ``--all`` only."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+TRIO = slow("trio")
 """The row of trio, beside those of threads and of asyncio."""
 
 

@@ -106,16 +106,6 @@ def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock, l
     assert (passed, waiting(token), clock.pending()) == ([True], 0, [])
 
 
-def test_a_cancel_between_the_registration_and_the_park_is_seen(clock):
-    token = CancellationToken()
-    with clock.trap("parker") as trap:
-        waiting = in_thread(token.wait)
-        call = trap.wait()
-        token.cancel()
-        call.release()
-    assert waiting.result(PATIENCE) is True
-
-
 def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again():
     token = CancellationToken()
     with token:

@@ -28,7 +28,7 @@ from backoff_ticker.waiting import WaitLine, WaitSet
 from tests.channels.ends import End, ended, still_waits, value, value_after, values
 from tests.channels.test_loops import LoopThatGoes
 from tests.channels.test_select import of
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, slow, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
 from tests.stress.tools import Gate, run_silently
 
@@ -451,12 +451,8 @@ assert len(heard) == 12, heard
 # Interrupts
 
 
-SLOW = [("waits", 0), ("is ready", 0), ("is ready", 1)]
-
-
 @pytest.mark.parametrize(
-    ("act", "capacity"),
-    [("waits", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+    ("act", "capacity"), [("waits", 1), slow("waits", 0), slow("is ready", 0), slow("is ready", 1)]
 )
 def test_an_interrupt_of_a_reader_loses_nothing(act, capacity):
     """Two readers share a merge; the one that goes on gets what the other did not."""

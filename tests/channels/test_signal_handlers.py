@@ -9,17 +9,17 @@ import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
 from tests.channels.traffic import CAPACITIES, Traffic
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, slow
 from tests.stress.places import check_each_place
 from tests.stress.tools import run_loop
 
-SLOW = [pytest.param(does, marks=pytest.mark.slow) for does in ("close", "send and close")]
+HANDLERS = ["send", "receive", "close and raise", slow("close"), slow("send and close")]
 WAITING = [("receivers_wait", capacity) for capacity in (inf, 2, 0)]
 WAITING += [("senders_wait", capacity) for capacity in (2, 0)]
 
 
 @pytest.mark.parametrize(("who", "capacity"), WAITING)
-@pytest.mark.parametrize("does", ["send", "receive", "close and raise", *SLOW])
+@pytest.mark.parametrize("does", HANDLERS)
 @pytest.mark.parametrize("act", ["send", "receive", "close"])
 def test_a_handler_at_every_place(who, capacity, does, act):
     def run(interrupt):

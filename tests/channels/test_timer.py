@@ -11,7 +11,7 @@ from backoff_ticker import SystemClock, Timer, WouldBlock
 from tests.channels.ends import error, still_waits, value, value_after
 from tests.channels.turned_clock import TurnedClock
 from tests.conftest import EPOCH
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, slow
 from tests.interleaving import each_meeting
 
 
@@ -167,7 +167,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("order", [1, slow(-1)])
 def test_of_two_that_meet_at_a_timer_each_does_its_work(monkeypatch, pair, order):
     """A stop tells whether it prevented the fire; only the last start counts."""
     for scene, outcomes in each_meeting(Scene, pair[::order], monkeypatch):

@@ -205,10 +205,7 @@ def counts(ticker, clock, count):
     return found
 
 
-EACH_POLICY = pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted(then=2.0)])
-
-
-@EACH_POLICY
+@pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted(then=2.0)])
 @EVERY_PACE
 def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(face, clock, pace, make):
     ticker = face.ticker(make(), clock=clock, pace=pace)

@@ -30,13 +30,13 @@ from tests.tickers.made_policies import Blocking, Scripted, nothing_is_due
 HOUR = 3600.0
 
 
-@pytest.mark.parametrize("call", [Ticker.receive, Ticker.reset])
-def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(clock, call):
+@pytest.mark.parametrize("call", ["receive", "reset"])
+def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(face, clock, call):
     policy = Blocking(KeyboardInterrupt(), then=HOUR)
-    ticker = Ticker(policy, clock=clock)
-    interrupted = in_thread(call, ticker)
+    ticker = face.ticker(policy, clock=clock)
+    interrupted = in_thread(ticker.receive_nowait if call == "receive" else ticker.reset)
     policy.entered.wait()
-    other = in_thread(ticker.receive)
+    other = face.start_receive(ticker)
     clock.settle()
     policy.release.set()
     with pytest.raises(KeyboardInterrupt):

@@ -21,14 +21,13 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.waiting import Waiter
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, slow, waiters_of
 from tests.interleaving import each_meeting
 from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import Scripted
 
 HOUR = 3600.0
-SLOW = pytest.mark.slow
 
 
 class Scene:
@@ -68,15 +67,9 @@ class Scene:
 END = {Scene.stop: CloseReason.STOPPED, Scene.cancel: CloseReason.CANCELLED, Scene.reset: None}
 
 
+@pytest.mark.parametrize("end", [Scene.stop, slow(Scene.cancel), slow(Scene.reset)])
 @pytest.mark.parametrize(
-    "end", [Scene.stop, *(pytest.param(end, marks=SLOW) for end in (Scene.cancel, Scene.reset))]
-)
-@pytest.mark.parametrize(
-    ("reader_first", "others_wait"),
-    [
-        (True, True),
-        *(pytest.param(*case, marks=SLOW) for case in [(False, True), (False, False)]),
-    ],
+    ("reader_first", "others_wait"), [(True, True), slow(False, True), slow(False, False)]
 )
 def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
     monkeypatch, reader_first, end, others_wait
@@ -94,7 +87,7 @@ def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
             assert scene.receive() == scene.taken()
 
 
-@pytest.mark.parametrize("act", [pytest.param("success", marks=SLOW), "reset"])
+@pytest.mark.parametrize("act", [slow("success"), "reset"])
 def test_a_stop_that_meets_another_call_ends_the_ticker(monkeypatch, act):
     acts = [Scene.stop, lambda scene: getattr(scene.ticker, act)()]
     for scene, outcomes in each_meeting(Scene, acts, monkeypatch):
@@ -135,7 +128,7 @@ class Told(Scripted):
         return 0.0
 
 
-@SLOW
+@pytest.mark.slow
 def test_each_success_is_told_to_the_policy(monkeypatch):
     acts = [lambda scene: scene.ticker.success()] * 2
     for scene, outcomes in each_meeting(lambda: Scene(Told()), acts, monkeypatch):

@@ -328,21 +328,13 @@ def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
-@pytest.mark.parametrize("answer", [STOP, ValueError("oh"), "1", SystemExit(), 10.0])
+@pytest.mark.parametrize("answer", [STOP, ValueError("oh"), "1", 10.0])
 def test_the_others_learn_how_the_question_ended(face, clock, asking, answer):
     policy = Blocking(answer, then=STOP)
     ticker = face.ticker(policy, clock=clock)
-    if isinstance(answer, SystemExit):
-        taking = in_thread(ticker.receive_nowait)
-        assert policy.entered.wait()
-    else:
-        taking = asking(ticker)
+    taking = asking(ticker)
     waiting = reader_that_waits(face, clock, ticker)
     policy.release.set()
-    if isinstance(answer, SystemExit):
-        assert isinstance(taking.exception(PATIENCE), SystemExit)
-        assert waiting.result(PATIENCE).number == 1
-        return
     assert taking.result(PATIENCE).number == 1
     clock.advance(10)
     if answer is STOP:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backoff_ticker.waiting import NO_DEADLINE, Waiter, WaitLine, WaitQueue, WaitSet, park_thread
-from tests.helpers import PATIENCE, collect_garbage, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, in_thread, slow, waiters_of
 from tests.interleaving import each_interleaving
 from tests.policies.policy_doubles import steps
 from tests.stress.places import Interrupted, check_each_place
@@ -107,7 +107,7 @@ def names_in(source: WaitSet) -> str:
     return "".join(sorted(names))
 
 
-@pytest.mark.parametrize("loops", ["tll", pytest.param("tlt", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loops", ["tll", slow("tlt")])
 @pytest.mark.parametrize("second", [Waiter.register, Waiter.unregister])
 @pytest.mark.parametrize("first", [Waiter.register, Waiter.unregister])
 def test_two_who_come_or_go_at_once_find_their_lines_whole(monkeypatch, first, second, loops):
