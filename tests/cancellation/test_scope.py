@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from functools import wraps
+from functools import partial, wraps
 from itertools import permutations
 
 import pytest
@@ -205,39 +205,25 @@ SOURCES = ["token", "task", "timeout"]
 ORDERS = [order for count in (1, 2, 3) for order in permutations(SOURCES, count)]
 
 
-class Trial:
-    """One body, cancelled by what ``order`` names, in one turn of the loop or one after another."""
+async def cancelled_by(acts, together):
+    """Wait, and take so long to clean up that all ``acts``, which cancel, come meanwhile.
 
-    def __init__(self, order, *, together):
-        self.order = order
-        self.together = together
-        self.token = CancellationToken()
-        self.timeout = asyncio.timeout(None)
-        self.task = asyncio.current_task()
+    They come in one turn of the loop, or one after another.
+    """
 
-    def cause(self, name):
-        if name == "token":
-            self.token.cancel("token")
-        elif name == "timeout":
-            self.timeout.reschedule(asyncio.get_running_loop().time())
-        else:
-            self.task.cancel()
-
-    async def drive(self):
+    async def drive():
         await turns(3)
-        for name in self.order:
-            self.cause(name)
-            if not self.together:
+        for act in acts:
+            act()
+            if not together:
                 await turns(4)
 
-    async def body(self):
-        """Wait, and take so long to clean up that everything else comes meanwhile."""
-        driver = asyncio.create_task(self.drive())
-        try:
-            await forever()
-        finally:
-            await outlast(driver)
-            await driver
+    driver = asyncio.create_task(drive())
+    try:
+        await forever()
+    finally:
+        await outlast(driver)
+        await driver
 
 
 async def outcome(run_it):
@@ -269,15 +255,21 @@ def expected(order, outer):
 async def test_the_outermost_canceller_decides_the_error_and_a_real_cancel_always_wins(
     order, together, outer
 ):
-    trial = Trial(order, together=together)
+    token, timeout = CancellationToken(), asyncio.timeout(None)
+    acts = {
+        "token": token.cancel,
+        "task": asyncio.current_task().cancel,
+        "timeout": lambda: timeout.reschedule(asyncio.get_running_loop().time()),
+    }
+    body = cancelled_by([acts[name] for name in order], together)
 
     async def scope_outside():
-        async with trial.token.scope(), trial.timeout:
-            await trial.body()
+        async with token.scope(), timeout:
+            await body
 
     async def timeout_outside():
-        async with trial.timeout, trial.token.scope():
-            await trial.body()
+        async with timeout, token.scope():
+            await body
 
     found = await outcome(scope_outside if outer == "token" else timeout_outside)
     assert found == expected(order, outer)
@@ -289,17 +281,9 @@ async def test_the_outermost_canceller_decides_the_error_and_a_real_cancel_alway
 @in_a_loop
 async def test_nested_scopes_of_two_tokens(order, together, task):
     tokens = {"outer": CancellationToken(), "inner": CancellationToken()}
-    me = asyncio.current_task()
+    acts = [partial(tokens[name].cancel, name) for name in order]
+    acts += [asyncio.current_task().cancel] if task else []
     seen = []
-
-    async def drive():
-        await turns(3)
-        for name in order:
-            tokens[name].cancel(name)
-            if not together:
-                await turns(4)
-        if task:
-            me.cancel()
 
     @asynccontextmanager
     async def noted_scope(name):
@@ -311,12 +295,8 @@ async def test_nested_scopes_of_two_tokens(order, together, task):
             raise
 
     async def nested():
-        driver = asyncio.create_task(drive())
         async with noted_scope("outer"), noted_scope("inner"):
-            try:
-                await forever()
-            finally:
-                await outlast(driver)
+            await cancelled_by(acts, together)
 
     raised, count, again = await outcome(nested)
     if task:

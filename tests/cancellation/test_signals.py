@@ -206,12 +206,6 @@ def test_the_token_has_the_clock_that_was_given():
 @contextlib.contextmanager
 def sent_once_asleep(number):
     """Another thread gets a signal once the main thread has slept in its selector for a while."""
-    sender = in_thread(_send_once_asleep, number)
-    yield
-    sender.result(PATIENCE)
-
-
-def _send_once_asleep(number):
     seen = 0
 
     def slept():
@@ -221,8 +215,13 @@ def _send_once_asleep(number):
         seen = seen + 1 if asleep else 0
         return seen == 20
 
-    eventually(slept, "the sleep in select()")
-    signal.pthread_kill(threading.get_ident(), number)
+    def send():
+        eventually(slept, "the sleep in select()")
+        signal.pthread_kill(threading.get_ident(), number)
+
+    sender = in_thread(send)
+    yield
+    sender.result(PATIENCE)
 
 
 # A signal that does not interrupt what the main thread waits for: it came just before, or the

@@ -198,9 +198,8 @@ for deadline in [None] * 5 + [60] * 5:
 
 @pytest.mark.parametrize("kind", [SystemClock, VirtualClock])
 def test_a_class_is_refused(kind):
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match="^clock must be a Clock"):
         resolve_clock(kind)
-    assert str(caught.value).startswith("clock must be a Clock")
 
 
 def test_it_keeps_the_contract_of_a_clock():

@@ -79,23 +79,6 @@ def test_a_channel_between_runs_loops_and_threads(capacity):
     assert sorted(items.get_nowait() for _ in range(500)) == sorted([*range(100)] * 5)
 
 
-def test_one_schedule_is_worked_off_and_drained_by_two_runs_and_two_loops():
-    schedule, keys = Schedule(), queue.SimpleQueue()
-    schedule.add_all(range(100))
-
-    async def work():
-        async for job in schedule:
-            with job:
-                keys.put(job.key)
-            if keys.qsize() == 100:
-                schedule.close()
-        assert await schedule.drain_async(PATIENCE)
-
-    for face in faces(work):
-        face.result(PATIENCE)
-    assert sorted(keys.get_nowait() for _ in range(100)) == list(range(100))
-
-
 @in_a_run
 async def test_a_worker_thread_and_its_run():
     token, channel = CancellationToken(), Channel(0)
