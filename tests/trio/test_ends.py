@@ -1,14 +1,12 @@
 """Runs that have ended, in whatever way: they stop nobody. Ctrl-C, and storms of cancels."""
 
 import _imp
-import gc
 import itertools
 import math
 import queue
 import signal
 import sys
 import threading
-import weakref
 from contextlib import suppress
 from functools import partial
 
@@ -278,42 +276,6 @@ async def at_each_call(work, action=ctrl_c):
         if at_call.left > 0:
             return number
     raise AssertionError("it does not end")
-
-
-def test_ctrl_c_strikes_no_finalizer():
-    """Python would swallow it, and pytest report it: trio has such callbacks, for any code."""
-    struck = []
-
-    class Finalized:
-        def __del__(self):
-            self.end()
-
-        def end(self):
-            pass
-
-    def callback(*_):
-        Finalized().end()
-
-    def strike():
-        struck.append(sys._getframe(2).f_code.co_name)
-
-    async def work(scope):
-        left = Finalized()
-        link = weakref.ref(left, callback)
-        del left
-        link()
-        gc.collect()
-        work_on()
-
-    def work_on():
-        pass
-
-    gc.callbacks.append(callback)
-    try:
-        assert trio.run(at_each_call, work, strike) > 5
-    finally:
-        gc.callbacks.remove(callback)
-    assert set(struck) == {"work", "work_on", "__exit__"}
 
 
 async def at_a_checkpoint(scope):
