@@ -2,24 +2,14 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from functools import partial, wraps
+from functools import partial
 from itertools import permutations
 
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
 from tests.helpers import turns, waiters_of
-from tests.retries.faces import in_loop
-
-
-def in_a_loop(test):
-    """Have a test, which is a coroutine function, run in a loop in which nothing may go wrong."""
-
-    @wraps(test)
-    def run_test(**arguments):
-        in_loop(test(**arguments))
-
-    return run_test
+from tests.retries.faces import in_a_loop, in_loop
 
 
 async def outlast(task):

@@ -16,6 +16,7 @@ from backoff_ticker import (
 )
 from tests.channels.ends import drained, filled, still_waits, value, values
 from tests.helpers import collect_garbage, turns
+from tests.retries.faces import in_a_loop
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
@@ -131,34 +132,29 @@ def gives_way(coroutine):
 
 @pytest.mark.parametrize("capacity", [200, math.inf])
 @pytest.mark.parametrize("uses_another", [False, True])
-def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
+@in_a_loop
+async def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
     """Whatever goes on on other channels meanwhile."""
     other = Channel(math.inf)
-
-    async def main():
-        sending = Channel(capacity)
-        for step in (
-            filled(capacity, 200).receive_async,
-            filled(capacity, 200).__anext__,
-            lambda: sending.send_async(1),
-        ):
-            given = []
-            for number in range(1, 201):
-                if gives_way(step()):
-                    given.append(number)
-                if uses_another:
-                    gives_way(other.send_async(0))
-                    gives_way(other.receive_async())
-            assert given == [64, 128, 192]
-
-    asyncio.run(main())
+    sending = Channel(capacity)
+    for step in (
+        filled(capacity, 200).receive_async,
+        filled(capacity, 200).__anext__,
+        lambda: sending.send_async(1),
+    ):
+        given = []
+        for number in range(1, 201):
+            if gives_way(step()):
+                given.append(number)
+            if uses_another:
+                gives_way(other.send_async(0))
+                gives_way(other.receive_async())
+        assert given == [64, 128, 192]
 
 
-def test_select_gives_way_each_time():
-    async def main():
-        channel, ticker = filled(math.inf, 50), Ticker(ConstantBackOff(0))
-        for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
-            for _ in range(10):
-                assert gives_way(select_async(*sources))
-
-    asyncio.run(main())
+@in_a_loop
+async def test_select_gives_way_each_time():
+    channel, ticker = filled(math.inf, 50), Ticker(ConstantBackOff(0))
+    for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
+        for _ in range(10):
+            assert gives_way(select_async(*sources))

@@ -1,6 +1,7 @@
 """The six ways to run an operation with retries, behind one interface; three in trio, too."""
 
 import asyncio
+from functools import wraps
 from numbers import Real
 
 import pytest
@@ -35,6 +36,16 @@ def in_loop(coroutine):
     if error is not None:
         raise error
     return result
+
+
+def in_a_loop(test):
+    """Have a test, which is a coroutine function, run in a loop in which nothing may go wrong."""
+
+    @wraps(test)
+    def run_test(**arguments):
+        in_loop(test(**arguments))
+
+    return run_test
 
 
 def in_trio(coroutine):

@@ -22,6 +22,7 @@ from backoff_ticker import (
 )
 from tests.channels.ends import value_after
 from tests.helpers import PATIENCE, turns, wait_until_collected, waiters_of
+from tests.retries.faces import in_a_loop
 from tests.retries.scripts import cancelled_token
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import (
@@ -130,21 +131,19 @@ def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face, clock):
 
 
 @pytest.mark.parametrize("readers", [1, 3])
-def test_a_zero_back_off_never_starves_the_loop(readers):
-    async def main():
-        ticker = AsyncTicker(ZeroBackOff())
+@in_a_loop
+async def test_a_zero_back_off_never_starves_the_loop(readers):
+    ticker = AsyncTicker(ZeroBackOff())
 
-        async def read():
-            async for _ in ticker:
-                pass
+    async def read():
+        async for _ in ticker:
+            pass
 
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-            for _ in range(readers):
-                group.create_task(read())
-            await turns(100)
-            ticker.stop()
-
-    asyncio.run(main())
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        for _ in range(readers):
+            group.create_task(read())
+        await turns(100)
+        ticker.stop()
 
 
 @pytest.mark.parametrize(

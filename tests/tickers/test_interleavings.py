@@ -166,11 +166,8 @@ _number = itemgetter(0)
 
 def _take(ticker, interrupt, taken):
     """Take ticks like C code that collects them: what ``next`` returned is in the list."""
-    try:
-        with interrupt:
-            taken.extend(map(_number, islice(ticker, 2)))
-    except Interrupted:
-        pass
+    with suppress(Interrupted), interrupt:
+        taken.extend(map(_number, islice(ticker, 2)))
 
 
 @pytest.mark.parametrize(("delay", "given_back"), [(0.0, False), (0.002, False), (0.0, True)])
@@ -221,11 +218,8 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
         ticker.receive()
         reader = in_thread(ticker.receive, 5)
         eventually(lambda: reader.done() or waiters_of(ticker._readers), "it waits")
-        try:
-            with interrupt:
-                getattr(ticker, action)()
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            getattr(ticker, action)()
         if action == "stop":
             ticker.stop()
         outcome = reader.exception(PATIENCE)
@@ -265,11 +259,8 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
         token = CancellationToken()
         ticker = Ticker(with_max_retries(ConstantBackOff(60.0), 3), token=token)
         ticker.receive()
-        try:
-            with interrupt:
-                ticker.receive(0.002)
-        except (Interrupted, TimeoutError):
-            pass
+        with suppress(Interrupted, TimeoutError), interrupt:
+            ticker.receive(0.002)
         return waiters_of(token._wait_set()) + waiters_of(ticker._readers)
 
     check_each_place(run, at_least=11)

@@ -27,6 +27,7 @@ from tests.helpers import (
     waiters_of,
 )
 from tests.interleaving import each_interleaving
+from tests.retries.faces import in_a_loop
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import EVERY_PACE, first_done, reader_that_waits, reason_of, ticked
 from tests.tickers.made_timers import WatchedClock
@@ -171,36 +172,33 @@ async def until_parked(task):
     assert not task.done()
 
 
-def test_a_reader_stays_in_the_set_of_the_token_while_it_works():
+@in_a_loop
+async def test_a_reader_stays_in_the_set_of_the_token_while_it_works():
     """And it is woken from there in its next wait; a ticker that is dropped leaves it."""
-
-    async def main():
-        token = CancellationToken()
-        ticker = bound(token)
-        seen = []
-        for _ in range(3):
-            reading = asyncio.create_task(ticker.receive())
-            await until_parked(reading)
-            seen.append(waiters_of(token._wait_set()))
-            ticker.reset(immediately=True)
-            await reading
-            assert waiters_of(token._wait_set()) == seen[0]
-            assert waiters_of(ticker._readers) == []
-        assert seen == [seen[0]] * 3
-        assert len(seen.pop()) == 1
-        seen.clear()
-        del ticker
-        assert token._wait_set().first is None
-        ticker = bound(token)
-        with pytest.raises(TimeoutError):
-            await ticker.receive(0.001)
+    token = CancellationToken()
+    ticker = bound(token)
+    seen = []
+    for _ in range(3):
         reading = asyncio.create_task(ticker.receive())
         await until_parked(reading)
-        token.cancel()
-        with pytest.raises(TickerClosed):
-            await reading
-
-    asyncio.run(main())
+        seen.append(waiters_of(token._wait_set()))
+        ticker.reset(immediately=True)
+        await reading
+        assert waiters_of(token._wait_set()) == seen[0]
+        assert waiters_of(ticker._readers) == []
+    assert seen == [seen[0]] * 3
+    assert len(seen.pop()) == 1
+    seen.clear()
+    del ticker
+    assert token._wait_set().first is None
+    ticker = bound(token)
+    with pytest.raises(TimeoutError):
+        await ticker.receive(0.001)
+    reading = asyncio.create_task(ticker.receive())
+    await until_parked(reading)
+    token.cancel()
+    with pytest.raises(TickerClosed):
+        await reading
 
 
 def test_a_loop_that_is_dropped_while_a_reader_works_is_collected():

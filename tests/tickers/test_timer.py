@@ -26,6 +26,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.channels.ends import still_waits
 from tests.helpers import PATIENCE, in_thread
 from tests.interleaving import each_interleaving
+from tests.retries.faces import in_a_loop
 from tests.tickers.made_policies import (
     EVERY_PACE,
     Counting,
@@ -207,28 +208,25 @@ def test_it_is_stopped_with_the_ticker(face, clock, pace, ending, *, waiting):
     assert len(timer.delays) == 1
 
 
-def test_what_the_timer_sends_as_a_stopped_ticker_is_left_goes_to_the_next_that_has_the_timer():
+@in_a_loop
+async def test_what_the_timer_sends_as_a_stopped_ticker_is_left_goes_to_the_next_with_it():
     """The reader of the stopped one, woken but not gone yet, stands before that of the other."""
+    timer = Fake()
+    former, other = (AsyncTicker(ConstantBackOff(10), timer=timer) for _ in range(2))
+    await former.receive()
+    leaving = asyncio.create_task(former.receive())
+    await asyncio.sleep(0)
 
-    async def main():
-        timer = Fake()
-        former, other = (AsyncTicker(ConstantBackOff(10), timer=timer) for _ in range(2))
-        await former.receive()
-        leaving = asyncio.create_task(former.receive())
-        await asyncio.sleep(0)
+    async def second_tick():
+        await other.receive()
+        return await other.receive()
 
-        async def second_tick():
-            await other.receive()
-            return await other.receive()
-
-        waiting = asyncio.create_task(second_tick())
-        asyncio.get_running_loop().call_soon(timer.fire)
-        former.stop()
-        assert (await asyncio.wait_for(waiting, PATIENCE)).number == 2
-        with pytest.raises(TickerClosed):
-            await leaving
-
-    asyncio.run(main())
+    waiting = asyncio.create_task(second_tick())
+    asyncio.get_running_loop().call_soon(timer.fire)
+    former.stop()
+    assert (await asyncio.wait_for(waiting, PATIENCE)).number == 2
+    with pytest.raises(TickerClosed):
+        await leaving
 
 
 def test_stopped_by_two_threads_at_once_it_is_stopped_once(monkeypatch):

@@ -33,6 +33,7 @@ from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import checkpoint, on_loop_wait
 from tests.helpers import PATIENCE
 from tests.interleaving import each_interleaving
+from tests.retries.faces import in_a_loop
 
 HOUR = 3600.0
 
@@ -67,13 +68,11 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("instead", ENDLESS)
-def test_a_wait_without_an_end_is_refused_and_the_way_for_coroutines_is_named(instead):
-    async def main():
-        with pytest.raises(RuntimeError, match="would block the event loop") as caught:
-            ENDLESS[instead]()
-        assert str(caught.value).endswith(f"; use {instead}")
-
-    asyncio.run(main())
+@in_a_loop
+async def test_a_wait_without_an_end_is_refused_and_the_way_for_coroutines_is_named(instead):
+    with pytest.raises(RuntimeError, match="would block the event loop") as caught:
+        ENDLESS[instead]()
+    assert str(caught.value).endswith(f"; use {instead}")
 
 
 def ticking(**options: Any) -> Ticker:
@@ -188,19 +187,18 @@ def test_a_warning_that_is_an_error_leaves_nothing_behind():
     assert token._wait_set().first is None
 
 
-def test_calls_that_need_not_wait_work():
-    async def main():
-        token, ticker = CancellationToken(), Ticker(ConstantBackOff(HOUR))
-        assert not token.wait(0)
-        for receive in (Channel[Any]().receive, pending().receive):
-            with pytest.raises(TimeoutError):
-                receive(timeout=0)
-        token.cancel("enough")
-        channel: Channel[str] = Channel(1)
-        channel.send("item")
-        return [token.wait(), ticker.receive().number, select(token)[1], channel.receive()]
-
-    assert asyncio.run(main()) == [True, 1, "enough", "item"]
+@in_a_loop
+async def test_calls_that_need_not_wait_work():
+    token, ticker = CancellationToken(), Ticker(ConstantBackOff(HOUR))
+    assert not token.wait(0)
+    for receive in (Channel[Any]().receive, pending().receive):
+        with pytest.raises(TimeoutError):
+            receive(timeout=0)
+    token.cancel("enough")
+    channel: Channel[str] = Channel(1)
+    channel.send("item")
+    found = token.wait(), ticker.receive().number, select(token)[1], channel.receive()
+    assert found == (True, 1, "enough", "item")
 
 
 def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch):
