@@ -17,6 +17,7 @@ from backoff_ticker import (
     Schedule,
     SystemClock,
     TickerClosed,
+    Timer,
     ZeroBackOff,
     attempts,
     hedge_call_async,
@@ -79,6 +80,23 @@ def test_a_channel_between_runs_loops_and_threads(capacity):
     assert sorted(items.get_nowait() for _ in range(500)) == sorted([*range(100)] * 5)
 
 
+def test_one_schedule_is_worked_off_and_drained_by_two_runs_and_two_loops():
+    schedule, keys = Schedule(), queue.SimpleQueue()
+    schedule.add_all(range(100))
+
+    async def work():
+        async for job in schedule:
+            with job:
+                keys.put(job.key)
+            if keys.qsize() == 100:
+                schedule.close()
+        assert await schedule.drain_async(PATIENCE)
+
+    for face in faces(work):
+        face.result(PATIENCE)
+    assert sorted(keys.get_nowait() for _ in range(100)) == list(range(100))
+
+
 @in_a_run
 async def test_a_worker_thread_and_its_run():
     token, channel = CancellationToken(), Channel(0)
@@ -116,6 +134,20 @@ async def test_a_ticker_ends_and_is_stopped():
         nursery.start_soon(stop)
         with pytest.raises(TickerClosed):
             await ticker.receive()
+
+
+@lasts(20.0)
+async def test_select_and_merge():
+    jobs, token, timer = Channel(1), CancellationToken(), Timer()
+    ticker = AsyncTicker(with_max_retries(ConstantBackOff(10), 2))
+    assert (await select_async(ticker, jobs, token))[0] is ticker
+    jobs.send_nowait("job")
+    assert await select_async(jobs, token) == (jobs, "job")
+    timer.start(5)
+    assert (await select_async(timer, jobs))[0] is timer
+    jobs.close()
+    seen = [source async for source, _ in merge(ticker, jobs)]
+    assert (seen.count(ticker), seen.count(jobs)) == (3, 1)
 
 
 @lasts(60.0)
