@@ -56,7 +56,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     and both when the channel is closed.
     If cancelled or interrupted: a receiver loses no item, and another receiver is woken for it.
     The item of a cancelled sender may have been accepted; after a ``TimeoutError`` it was not.
-    Thread safety: any thread; those that do not wait also signal handlers, finalizers, callbacks.
+    Thread safety: all methods in any thread; those that do not wait also in signal handlers,
+    finalizers and callbacks.
 
     Args:
         capacity: How many items are accepted before a receiver takes them: an int >= 0, or

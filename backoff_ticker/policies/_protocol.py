@@ -29,6 +29,9 @@ class BackOff(Protocol):
     Example:
         >>> from backoff_ticker import STOP, delays
         >>> class Countdown:
+        ...     def __init__(self):
+        ...         self.reset()
+        ...
         ...     def next_backoff(self):
         ...         self.left -= 1
         ...         return float(self.left) if self.left else STOP

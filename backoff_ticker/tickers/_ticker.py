@@ -240,7 +240,7 @@ class Ticker(BaseTicker):
 
     ``for tick in ticker:`` gets the first tick at once, or after ``first`` seconds, and ends when
     the policy returns ``STOP``, the token is cancelled or ``stop()`` is called. Any number of
-    threads may read it: each tick goes to one. It needs no clean-up; ``with ticker:`` stops it.
+    threads may read it: each tick goes to one. It needs no clean-up; ``with`` stops it at the end.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
