@@ -174,10 +174,17 @@ def activity_errors(
         >>> from backoff_ticker import RetryAfter
         >>> from backoff_ticker.integrations.temporal import activity_errors
         >>> from temporalio import activity
+        >>> from temporalio.exceptions import ApplicationError
+        >>> from temporalio.testing import ActivityEnvironment
         >>> @activity.defn
         ... def charge():
         ...     with activity_errors():
         ...         raise RetryAfter(20, ConnectionError("busy"))
+        >>> try:
+        ...     ActivityEnvironment().run(charge)
+        ... except ApplicationError as error:
+        ...     print(error, error.next_retry_delay)
+        ConnectionError: busy 0:00:20
     """
     if policy is not None:
         check_policy(policy)
@@ -264,10 +271,13 @@ def activity_token(
         >>> from backoff_ticker import ConstantBackOff, retry_call
         >>> from backoff_ticker.integrations.temporal import activity_token
         >>> from temporalio import activity
+        >>> from temporalio.testing import ActivityEnvironment
         >>> @activity.defn
         ... def charge():
         ...     with activity_token() as token:
         ...         return retry_call(lambda: "paid", ConstantBackOff(30), token=token)
+        >>> ActivityEnvironment().run(charge)
+        'paid'
     """
     if heartbeat is not None and not callable(heartbeat):
         raise TypeError(f"heartbeat must be callable or None, not {heartbeat!r}")
