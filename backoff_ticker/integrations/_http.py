@@ -169,6 +169,9 @@ def _listed(name: str, value: object) -> Collection[Any]:
     return value
 
 
+# A request in all its attempts
+
+
 class Exchange(Generic[R]):
     """One request in all its attempts; a subclass knows the client."""
 

@@ -1,4 +1,8 @@
-"""The base classes of all observers, and of those that count."""
+"""The base classes of all observers, and of those that count.
+
+What an observer is told becomes an ``Event``, which ``_record()`` of a subclass gets. Its facts
+have the names of labels in ``METRICS``.
+"""
 
 from __future__ import annotations
 
@@ -217,7 +221,7 @@ class MetricsObserver(Observer):
             return "none"
         if label == "cause" and isinstance(fact, str):  # texts may be as many as cancels
             return fact if fact in Signals.__members__ else "text"
-        if label in {"outcome", "state"} or fact is None:
+        if label in {"outcome", "state"} or fact is None:  # few values: no bound
             return fact or ""
         value = type_name(fact) if label == "cause" else fact
         known = self._known.setdefault(label, set())

@@ -32,7 +32,8 @@ _HALF_AN_HOUR: Final = 1800.0
 _LONGEST: Final = 7 * 86_400.0  # for which a broker keeps a message
 # The attribute of a message, while it is processed, that has what the circuit breaker gave:
 _TICKET: Final = "backoff_ticker_circuit_ticket"
-_BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)  # for 15 minutes
+# When a worker tries again to put a message back; it gives up after 15 minutes.
+_BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)
 
 
 class _Refused(MiddlewareError, Retry):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Stateless(Policy):
-    """What the three share: each call is like the others."""
+    """What policies without state share: each call is like the others."""
 
     __slots__ = ()
 

@@ -27,7 +27,7 @@ _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 
 
 class _CappedGrowth(CountsCalls):
-    """What the policies share: a limit that grows from a base to a cap."""
+    """What the policies of the AWS blog share: a limit that grows from a base to a cap."""
 
     __slots__ = ("_rng", "base", "cap", "multiplier")
 

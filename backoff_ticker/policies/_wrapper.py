@@ -190,6 +190,7 @@ class _Chain(Policy):
         self.position = 0
 
     def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
+        """Tell the policy in use, by the method named ``outcome``, or the next one if it stops."""
         while self.position < len(self.backoffs):
             backoff = self.backoffs[self.position]
             if outcome == "next_backoff" or is_feedback(backoff):

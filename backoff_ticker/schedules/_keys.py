@@ -130,7 +130,7 @@ class Keys:
         self.entries: dict[Hashable, Entry] = {}  # whether they wait or a worker has them
         self.holds: dict[Entry, Hold] = {}
         self.failing: set[Entry] = set()  # those whose last work failed
-        self.dropped: deque[Any] = deque()  # jobs that stand for those; readers end them
+        self.dropped: deque[Any] = deque()  # jobs in the place of dropped ones; readers end them
         self.picked: Hold | None = None  # which was taken last, if its job was not handed over
         self.limit: int = limit  # how many of a group may be held at once; 0: there are no groups
         self._heap: list[Item] = []

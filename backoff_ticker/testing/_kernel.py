@@ -206,6 +206,7 @@ class Kernel(Participants):
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
             for timer in self.timers.pending()
+            # Not what a loop waits for: it lists its own timers.
             if timer.sleeper is None or timer.sleeper.place not in self.loops
         ]
         found += [TimerInfo(*timer) for loop in self.loops for timer in loop.pending()]

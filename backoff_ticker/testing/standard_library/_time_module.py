@@ -82,6 +82,7 @@ def _sleep(original: Original, seconds: float, /) -> None:
     kernel = kernel_that_tells_time()
     here = None if kernel is None else kernel.known_here()  # one that drives must not sleep
     real = here is None or here.state is State.EXTERNAL or not seconds >= 0
+    # Two frames up: the first is that of the replacement, which around() has made.
     if kernel is None or real or _is_real(sys._getframe(2).f_globals["__name__"]):
         original(seconds)
     else:
