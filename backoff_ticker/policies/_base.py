@@ -28,7 +28,7 @@ _MOST_STEPS = 10**300
 
 
 class Policy:
-    """The base of the policies of this package, which tells nothing of its delays itself.
+    """The base of the policies of this package; itself one of whose delays nothing is known.
 
     A subclass has an attribute for each parameter of its constructor but ``rng`` and ``clock``.
     """
