@@ -10,21 +10,23 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows 
 
 
 class RealThread:
+    """Runs a function in a thread beneath the notice of ``threading``."""
+
     def __init__(self, function):
         self._ended = threading.Event()
         self._function = function
+        self._error = None
         _thread.start_new_thread(self._run, ())
 
     def _run(self):
         try:
             self._function()
-        finally:
-            self._ended.set()
+        except BaseException as error:
+            self._error = error
+        self._ended.set()
 
     def join(self, timeout):
+        """Wait for its end, and raise what it has raised."""
         assert self._ended.wait(timeout), "a real thread has not ended"
-
-
-def in_real_thread(function):
-    """Start a function in a thread beneath the notice of ``threading``."""
-    return RealThread(function)
+        if self._error is not None:
+            raise self._error

@@ -1,7 +1,6 @@
 """Auto-advance: ``auto=True``, ``auto_advance()``, ``run()``, ``run_async()``."""
 
 import asyncio
-import queue
 import threading
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from backoff_ticker import CancellationToken
 from backoff_ticker.testing import ClockUsageError, VirtualClock
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 def test_run_returns_and_raises_what_the_function_does():
@@ -66,18 +65,13 @@ def test_the_clock_is_the_current_one_in_callbacks_whichever_thread_runs_them(cl
         threading.Thread(target=lambda: seen.append(CancellationToken().clock)).start()
 
     clock.call_at(1.0, callback)
-    in_real_thread(lambda: clock.advance(5)).join(10)
+    RealThread(lambda: clock.advance(5)).join(10)
     assert seen == [clock, clock]
 
 
 def test_only_the_thread_that_entered_drives(clock):
-    refused = queue.SimpleQueue()
-
     def drive():
-        try:
+        with pytest.raises(ClockUsageError, match="only the thread that entered"):
             clock.run(int)
-        except ClockUsageError as error:
-            refused.put(str(error))
 
-    in_real_thread(drive).join(10)
-    assert "only the thread that entered" in refused.get(timeout=10)
+    RealThread(drive).join(10)

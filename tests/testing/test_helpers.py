@@ -14,7 +14,7 @@ import pytest
 from backoff_ticker.testing import ClockLeakError, VirtualClock, VirtualDeadlockError
 from tests import effort
 
-from .real_threads import in_real_thread, on_linux
+from .real_threads import RealThread, on_linux
 
 
 def start(target):
@@ -77,7 +77,7 @@ def test_work_from_a_thread_that_the_clock_does_not_know_is_counted_too(clock):
 
     helper = start(serve)
     clock.settle()
-    in_real_thread(lambda: work.put("item")).join(10)
+    RealThread(lambda: work.put("item")).join(10)
     clock.settle()
     assert taken == ["item"]
     clock.advance(5)
@@ -111,7 +111,7 @@ def test_a_wait_for_work_that_nobody_hands_out_is_a_deadlock_after_a_while():
         thread = start(work.get)
         with pytest.raises(VirtualDeadlockError, match=r"Condition.wait\(\) in queue"):
             thread.join()
-        in_real_thread(lambda: work.put("item"))  # an item of a thread that no clock knows
+        RealThread(lambda: work.put("item"))  # an item of a thread that no clock knows
         thread.join()
         assert clock.monotonic() == 0.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from backoff_ticker.testing import SettleTimeout, VirtualClock
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 def test_pending_lists_the_timers_of_each_loop(clock):
@@ -43,7 +43,7 @@ def test_pending_lists_the_timers_of_each_loop(clock):
 @pytest.mark.parametrize("condition", ["timers", "parked"])
 def test_block_until_waits_for_untracked_threads(condition):
     with VirtualClock(strict=False) as clock:
-        thread = in_real_thread(lambda: clock.sleep(5))
+        thread = RealThread(lambda: clock.sleep(5))
         clock.block_until(**{condition: 1})
         clock.advance(5)
         thread.join(10)

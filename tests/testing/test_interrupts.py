@@ -1,15 +1,17 @@
 """Signals, finalizers and forks in the middle of what a clock does."""
 
+import asyncio
 import gc
 import signal
 import threading
+from contextlib import suppress
 
 import pytest
 
-from backoff_ticker import SystemClock
+from backoff_ticker import CancellationToken, SystemClock
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
-from tests.stress.places import Interrupted, each_place
+from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 REAL = SystemClock()
@@ -64,6 +66,62 @@ def test_an_interrupt_anywhere_leaves_a_clock_that_can_be_closed():
         assert threading.Thread.start is start
 
     assert each_place(run) > 100
+
+
+@pytest.mark.parametrize("kind", ["sleep", "step", "loop"])
+def test_an_interrupt_anywhere_in_a_wait_of_the_main_thread_ends_that_wait_only(kind):
+    """Threads, tasks of a loop, a token and callbacks are due meanwhile, and come at their time."""
+    auto = kind != "step"
+
+    def begin(clock, noted):
+        def note(name):
+            noted.append((name, clock.monotonic()))
+
+        async def sleep_in_task(seconds):
+            await asyncio.sleep(seconds)
+            note("task")
+
+        async def tasks():
+            await asyncio.gather(sleep_in_task(1.5), sleep_in_task(2))
+
+        token = CancellationToken(timeout=3)
+        for when in (0.75, 1.5, 2.0):
+            clock.call_at(when, lambda: note("callback"))
+        return [
+            clock.spawn(lambda: clock.sleep(1.5) or note("thread")),
+            clock.spawn(lambda: token.wait() and note("token")),
+            clock.spawn(asyncio.run, tasks()),
+        ]
+
+    def run(interrupt):
+        noted = []
+        try:
+            with VirtualClock(auto=auto, settle_timeout=20) as clock:
+                others = begin(clock, noted)
+                clock.sleep(0.5) if auto else clock.settle()
+                loop = asyncio.new_event_loop()
+                loop.call_later(3, loop.stop)
+                acts = {"sleep": lambda: clock.sleep(3), "step": lambda: clock.advance(3)}
+                with suppress(KeyboardInterrupt), interrupt:
+                    acts.get(kind, loop.run_forever)()
+                if auto:
+                    clock.sleep(5)
+                else:
+                    clock.advance_to(5)
+                    clock.settle()
+                loop.close()
+                for other in others:
+                    other.join()
+        except Exception as error:
+            return [error]
+        expected = [("callback", 0.75), ("callback", 1.5), ("callback", 2.0), ("task", 1.5)]
+        expected += [("task", 2.0), ("thread", 1.5), ("token", 3.0)]
+        return [noted] if sorted(noted) != expected else []
+
+    def press():
+        raise KeyboardInterrupt
+
+    check_each_place(run, press, at_least=11)
 
 
 def test_finalizers_may_call_the_clock(auto):

@@ -22,7 +22,7 @@ from backoff_ticker.testing import (
 from backoff_ticker.testing._main_thread_interrupt import MainThreadInterrupt
 from tests.helpers import PATIENCE
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_the_error_of_another_thread_that_entered_is_reported(monkeypatch):
             seen.wait(10)
             clock.sleep(5)
 
-    in_real_thread(enter).join(20)
+    RealThread(enter).join(20)
     error = reported.get_nowait().exc_value
     assert isinstance(error, SettleTimeout)
     assert "auto_advance() gave up after 0.1 s of real time at t=0" in str(error)

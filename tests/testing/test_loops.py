@@ -12,7 +12,7 @@ import pytest
 from backoff_ticker.testing import UntrackedLoopError, VirtualClock
 from tests.helpers import PATIENCE
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 def test_a_new_loop_has_the_clocks_time_at_once(auto):
@@ -107,7 +107,7 @@ def test_a_loop_that_waits_for_a_real_descriptor_is_in_no_deadlock(auto):
 
     async def main():
         reader, writer = await asyncio.open_connection(sock=mine)
-        thread = in_real_thread(answer)
+        thread = RealThread(answer)
         answered = await reader.readexactly(5)
         writer.close()
         await writer.wait_closed()
@@ -145,26 +145,23 @@ class Foreign(_ForeignBase, asyncio.AbstractEventLoop):
     """A loop that is no ``BaseEventLoop``, and has its own time."""
 
 
-def test_a_loop_that_is_not_asyncios_is_refused_wherever_it_runs(clock):
-    imported_late = new_class("ForeignImportedLate", (_ForeignBase, asyncio.AbstractEventLoop))
-
-    def run():
-        for kind in (Foreign, imported_late):
-            with pytest.raises(UntrackedLoopError, match=r"asyncio's own loops .*, not <.*Foreign"):
-                kind().run_forever()
-
-    run()
-    clock.spawn(run).result()
-
-
 def test_a_loop_that_is_not_asyncios_runs_outside_the_clock_only():
     before, loop = dict(vars(Foreign)), Foreign()
-    with VirtualClock(auto=True):
-        with pytest.raises(UntrackedLoopError):
-            loop.run_forever()
-        with pytest.raises(UntrackedLoopError):
-            loop.run_until_complete("refused")
-        in_real_thread(lambda: loop.run_until_complete("in a thread of nobody's")).join(PATIENCE)
+    with VirtualClock() as clock:
+        late = new_class("ForeignImportedLate", (_ForeignBase, asyncio.AbstractEventLoop))()
+
+        def run():
+            for refused in (
+                loop.run_forever,
+                late.run_forever,
+                lambda: loop.run_until_complete("refused"),
+            ):
+                with pytest.raises(UntrackedLoopError, match=r"asyncio's own loops .*, not <.*For"):
+                    refused()
+
+        run()
+        clock.spawn(run).result()
+        RealThread(lambda: loop.run_until_complete("in a thread of nobody's")).join(PATIENCE)
     with VirtualClock(auto=True, strict=False):
         loop.run_until_complete("if not strict")
     loop.run_forever()

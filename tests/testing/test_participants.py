@@ -19,7 +19,7 @@ from backoff_ticker.testing import (
 from backoff_ticker.testing._participants import Participant
 from tests import effort
 
-from .real_threads import in_real_thread, on_linux
+from .real_threads import RealThread, on_linux
 
 
 def test_a_tracked_function_counts_where_nothing_else_does(auto):
@@ -51,7 +51,7 @@ def test_external_freezes_time_and_lets_others_run(auto):
     go, ran = queue.Queue(), []
     with auto.external("somebody"):
         other = auto.spawn(lambda: ran.append(auto.monotonic()) or auto.sleep(5))
-        in_real_thread(lambda: go.put(1))
+        RealThread(lambda: go.put(1))
         assert go.get(timeout=10) == 1
         auto.block_until(parked=1)
         assert (ran, auto.monotonic()) == ([0.0], 0.0)
@@ -130,7 +130,7 @@ def test_a_driver_that_is_served_by_real_threads_may_stay_idle():
             items.put(number)
 
     with VirtualClock(auto=True, settle_timeout=0.3) as clock:
-        in_real_thread(send)
+        RealThread(send)
         with clock.idle("items"):
             assert [items.get(timeout=10) for _ in range(4)] == [0, 1, 2, 3]
 

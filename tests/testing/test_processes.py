@@ -9,7 +9,7 @@ import pytest
 from backoff_ticker.testing import SettleTimeout, VirtualClock, _real_time
 from tests.helpers import PATIENCE
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def ending():
         os.close(writing)
 
     with os.fdopen(reading) as file:
-        yield file, lambda: in_real_thread(end)
+        yield file, lambda: RealThread(end)
 
 
 async def _cat(file):

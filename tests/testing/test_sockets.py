@@ -10,7 +10,7 @@ import pytest
 from backoff_ticker.testing import VirtualClock
 from tests import effort
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def late_server():
                     threading.Event().wait(0.05)
                     client.sendall(b"hello")
 
-        thread = in_real_thread(serve)
+        thread = RealThread(serve)
         yield server.getsockname()
         thread.join(10)
 

@@ -17,7 +17,7 @@ from backoff_ticker.testing import (
     VirtualDeadlockError,
 )
 
-from .real_threads import in_real_thread
+from .real_threads import RealThread
 
 EPOCH = 1_700_000_000
 NAMES = ["monotonic", "perf_counter", "time"]
@@ -45,7 +45,7 @@ def test_other_threads_and_what_comes_later_read_real_time():
     before, others = readings(), []
     with VirtualClock(), VirtualClock(patch_time=True):
         assert time.monotonic is not originals[0]
-        in_real_thread(lambda: others.extend(readings())).join(10)
+        RealThread(lambda: others.extend(readings())).join(10)
     with VirtualClock():
         assert [vars(time)[name] for name in [*NAMES, "sleep"]] == originals
     for first, then, last in zip(before, others, readings(), strict=True):
