@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed, WouldBlock
+from backoff_ticker import Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
@@ -19,14 +19,6 @@ from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-class FeedbackOfMine(ConstantBackOff):
-    def failure(self):
-        return 5.0
-
-    def success(self):
-        raise RuntimeError("no policy")
 
 
 def all_due(schedule):
@@ -39,13 +31,6 @@ def all_due(schedule):
 
 def keys_of(jobs):
     return sorted(job.key for job in jobs)
-
-
-def told_removal(schedule, key):
-    """Tell a schedule to remove a key; return the change, which nobody has made yet."""
-    change = _core.Change(Keys.remove, key)
-    schedule._told.append(change)
-    return change
 
 
 def in_child(check):
@@ -90,36 +75,25 @@ def test_no_loop_of_an_owner_jumps_back_outside_of_its_try():
         assert any(entry.start <= jump.offset < entry.end for entry in covered)
 
 
-def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added():
+def test_an_owner_who_is_interrupted_makes_what_other_threads_have_told_and_answers_them():
     def run(interrupt):
-        schedule = Schedule()
-        entry = Entry("a", schedule._monotonic(), 0.0, None)
-        schedule._told.append(_core.Change(Keys.add, [entry]))
+        schedule = schedule_of("a")
+        removed = _core.Change(Keys.remove, "a")
+        added = _core.Change(Keys.add, [Entry("b", schedule._monotonic(), 0.0, None)])
+        schedule._told += [removed, added]
         with contextlib.suppress(Interrupted), interrupt:
             len(schedule)
         interrupt.forget()
+        assert "a" not in schedule
+        if removed.answer is not True:
+            yield removed.answer
         jobs = all_due(schedule)
-        if not schedule._told and keys_of(jobs) != ["a"]:
+        if not schedule._told and keys_of(jobs) != ["b"]:
             yield "asleep"
         for job in jobs:
             job.leave()
 
     check_each_place(run, all_of_them=True, at_least=20)
-
-
-def test_an_owner_who_is_interrupted_tells_another_thread_that_it_has_removed_a_key():
-    def run(interrupt):
-        schedule = schedule_of("a")
-        change = _core.Change(Keys.remove, "a")
-        schedule._told.append(change)
-        with contextlib.suppress(Interrupted), interrupt:
-            len(schedule)
-        interrupt.forget()
-        assert "a" not in schedule
-        if change.answer is not True:
-            yield change.answer
-
-    check_each_place(run, all_of_them=True, at_least=15)
 
 
 def test_an_interrupt_in_the_end_of_a_block_gives_the_key_back_at_once():
@@ -178,19 +152,6 @@ def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
     with schedule.receive(0) as job:
         assert job.key == "b"
     assert [str(report.exc_value) for report in reported] == ["of notify"]
-
-
-@pytest.mark.parametrize("options", [{"backoff": FeedbackOfMine(1)}, {"on": lambda _: 1 / 0}])
-def test_a_key_rests_where_the_code_of_the_user_fails_at_the_end(clock, options):
-    schedule = Schedule(clock=clock, **options)
-    schedule.add("a")
-    with pytest.raises((RuntimeError, ZeroDivisionError)), schedule.receive(0):
-        if "on" in options:
-            raise OSError
-    with pytest.raises(WouldBlock):
-        schedule.receive_nowait()
-    clock.advance(60)
-    schedule.receive(0).leave()
 
 
 def test_a_policy_that_is_false_is_asked(clock):

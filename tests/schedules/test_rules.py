@@ -94,18 +94,6 @@ def test_an_error_that_leaves_the_block(clock, told, on, error, verdict):
     job.leave()
 
 
-@pytest.mark.parametrize("error", [OSError("e"), ValueError("e")], ids=repr)
-def test_an_error_in_a_worker_reaches_it_only_if_it_is_raised(workers, error):
-    schedule = Schedule(on=OSError, notify=lambda *_: None)
-    schedule.add("a")
-    if isinstance(error, OSError):
-        workers.work_once(schedule, fail(error))
-    else:
-        with pytest.raises(ValueError, match="e"):
-            workers.work_once(schedule, fail(error))
-    assert (schedule.in_flight, schedule.failing) == (0, 1)
-
-
 @pytest.mark.parametrize("in_block", [True, False])
 @pytest.mark.parametrize(
     ("say", "due", "failures"),

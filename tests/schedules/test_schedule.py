@@ -116,12 +116,6 @@ def test_each_key_has_an_interval_of_its_own_and_is_spread_over_it(workers, cloc
     assert asked == [4, 10]
 
 
-def test_thousands_of_keys_come_in_the_order_of_their_times(workers, clock):
-    schedule = Schedule()
-    schedule.add_all(range(2000), over=20)
-    assert workers.keys_until(schedule, 20) == [(n, n / 100) for n in range(2000)]
-
-
 def test_a_removed_key_does_not_come_and_may_come_anew_later(workers, clock):
     schedule = Schedule()
     schedule.add("a", 1)
