@@ -142,38 +142,33 @@ ASYNC def run(heap, poll):
 class HandMade:
     """A heap of threads, or of one event loop."""
 
-    def __init__(self, kind, every):
-        heap = kind(every)
+    def __init__(self, every, *, in_loop):
+        heap = (HeapOfALoop if in_loop else HeapOfThreads)(every)
         self.add_all, self.stop = heap.add_all, heap.stop
-        self.run = partial(defined("run", RUN, kind is HeapOfALoop), heap)
+        self.run = partial(defined("run", RUN, in_loop), heap)
+
+
+RUN_JOBS = """
+ASYNC def run(schedule, poll):
+    ASYNC for job in schedule:
+        with job:
+            AWAIT poll(job.due)
+"""
 
 
 class Scheduled:
     """A ``Schedule``."""
 
-    def __init__(self, every):
+    def __init__(self, every, *, in_loop):
         token = CancellationToken()
-        self._schedule = Schedule(every=every, on=OSError, token=token)
-        self.add_all, self.stop = self._schedule.add_all, token.cancel
-
-    def run(self, poll):
-        for job in self._schedule:
-            with job:
-                poll(job.due)
-
-
-class ScheduledInALoop(Scheduled):
-    """The same, used by coroutines."""
-
-    async def run(self, poll):
-        async for job in self._schedule:
-            with job:
-                await poll(job.due)
+        schedule = Schedule(every=every, on=OSError, token=token)
+        self.add_all, self.stop = schedule.add_all, token.cancel
+        self.run = partial(defined("run", RUN_JOBS, in_loop), schedule)
 
 
 def in_threads(make, workers, work, count, window):
     """Measure threads that share a fleet, and sleep for ``work`` seconds in each poll."""
-    keys, fleet = names_of(count), make(count / RATE)
+    keys, fleet = names_of(count), make(count / RATE, in_loop=False)
     meter = Meter(count, window)
     late = meter.late
 
@@ -197,7 +192,7 @@ def in_coroutines(make, workers, work, count, window):
     """Measure coroutines of one event loop that do so."""
 
     async def run():
-        keys, fleet = names_of(count), make(count / RATE)
+        keys, fleet = names_of(count), make(count / RATE, in_loop=True)
         meter = Meter(count, window)
         late = meter.late
 
@@ -422,11 +417,9 @@ ANY, MANY = 1_000_000, 100_000
 def beside_hand(workers, work, *, in_loop=False):
     """Return a schedule and what it is beside, measured with so many workers."""
     measure = in_coroutines if in_loop else in_threads
-    by_hand = partial(HandMade, HeapOfALoop if in_loop else HeapOfThreads)
-    schedule = ScheduledInALoop if in_loop else Scheduled
     return {
-        HAND: (ANY, partial(measure, by_hand, workers, work)),
-        SCHEDULE: (ANY, partial(measure, schedule, workers, work)),
+        HAND: (ANY, partial(measure, HandMade, workers, work)),
+        SCHEDULE: (ANY, partial(measure, Scheduled, workers, work)),
     }
 
 

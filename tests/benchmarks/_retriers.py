@@ -23,7 +23,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.benchmarks._measures import timed
+from tests.benchmarks._measures import defined, timed
 from tests.benchmarks._table import is_installed
 
 MOST = 5
@@ -80,32 +80,22 @@ class Case:
             names: ``wrap`` makes ``call`` out of the operation.
         """
         plan = cycle([True] * self.fails + [False])
-        operation = names["operation"] = self._operation(plan)
+        kind = "flaky" if self.fails else "operation"
+        operation = names["operation"] = defined(kind, OPERATIONS, self.awaits, plan=plan)
         if "wrap" in names:
             names["call"] = names.pop("wrap")(operation)
         return Subject(statement, timed(statement, self.awaits, **names), plan, around)
 
-    def _operation(self, plan):
-        def operation():
-            return "done"
 
-        def flaky():
-            if next(plan):
-                raise ConnectionError("refused")
-            return "done"
+OPERATIONS = """
+ASYNC def operation():
+    return "done"
 
-        async def operation_async():
-            return "done"
-
-        async def flaky_async():
-            if next(plan):
-                raise ConnectionError("refused")
-            return "done"
-
-        if self.fails:
-            return flaky_async if self.awaits else flaky
-        return operation_async if self.awaits else operation
-
+ASYNC def flaky():
+    if next(plan):
+        raise ConnectionError("refused")
+    return "done"
+"""
 
 LOOP = "loop by hand, attempts shown"
 BARE_LOOP = "loop by hand"
@@ -132,100 +122,66 @@ class Shown:
         self.outer = outer
 
 
-def loop_by_hand(operation):
-    """Return the loop that one writes instead of using a library."""
-
-    def call():
+LOOP_BY_HAND = """
+def loop(operation):
+    ASYNC def call():
         for attempt in range(MOST):
             shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
             try:
-                return operation()
+                return AWAIT operation()
             except Exception:
                 if attempt == MOST - 1:
                     raise
                 delay = DELAYS[attempt]
                 if delay > 0.0:
-                    time.sleep(delay)
+                    AWAIT sleep(delay)
             finally:
                 SHOWN.reset(shown)
         return None
 
     return call
+"""
+"""What one writes instead of using a library."""
 
-
-def loop_by_hand_async(operation):
-    async def call():
+BARE_LOOP_BY_HAND = """
+def loop(operation):
+    ASYNC def call():
         for attempt in range(MOST):
-            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
             try:
-                return await operation()
+                return AWAIT operation()
             except Exception:
                 if attempt == MOST - 1:
                     raise
                 delay = DELAYS[attempt]
                 if delay > 0.0:
-                    await asyncio.sleep(delay)
-            finally:
-                SHOWN.reset(shown)
+                    AWAIT sleep(delay)
         return None
 
     return call
-
-
-def bare_loop_by_hand(operation):
-    """Return the same loop without the attempt that is shown."""
-
-    def call():
-        for attempt in range(MOST):
-            try:
-                return operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    time.sleep(delay)
-        return None
-
-    return call
-
-
-def bare_loop_by_hand_async(operation):
-    async def call():
-        for attempt in range(MOST):
-            try:
-                return await operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    await asyncio.sleep(delay)
-        return None
-
-    return call
-
-
-def cut_loop_by_hand_async(operation):
-    """Return a loop of which each attempt is cut when its time is up."""
-
-    async def attempt():
-        async with asyncio.timeout(3600):
-            return await operation()
-
-    return loop_by_hand_async(attempt)
+"""
+"""The same without the attempt that is shown."""
 
 
 def by_hand(case):
     """Return the baselines, the first of which is what ratios are to."""
-    loop = loop_by_hand_async if case.awaits else loop_by_hand
-    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
+    sleep = asyncio.sleep if case.awaits else time.sleep
+    names = {"MOST": MOST, "DELAYS": DELAYS, "SHOWN": SHOWN, "Shown": Shown, "sleep": sleep}
+    loop = defined("loop", LOOP_BY_HAND, case.awaits, **names)
+    bare = defined("loop", BARE_LOOP_BY_HAND, case.awaits, **names)
+
+    def cut(operation):
+        async def attempt():
+            async with asyncio.timeout(3600):
+                return await operation()
+
+        return loop(attempt)
+
     subjects = {
         LOOP: case.subject("AWAIT call()", wrap=loop),
         BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
     }
     if case.awaits:
-        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
+        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut)
     return subjects
 
 
