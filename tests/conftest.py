@@ -1,6 +1,5 @@
 """Options and fixtures of all tests."""
 
-import functools
 import gc
 import os
 import re
@@ -8,7 +7,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import CodeType, FunctionType
 
 import pytest
 from hypothesis import given
@@ -26,9 +24,6 @@ POSIX_ONLY = re.compile(
     r"|SIG(?:ALRM|HUP|KILL|QUIT|STOP|TSTP|USR1|WINCH))\b"
 )
 """Windows does not run a test module that names one of these."""
-
-IS_TRACED = sys.gettrace() is not None
-"""Whether coverage counts lines: a trace function of a test would put an end to that."""
 
 # A process started in the background, or by nohup, ignores these, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -111,40 +106,11 @@ def pytest_collection_modifyitems(config, items):
     left_out = set() if config.getoption("--all") else {"slow"}
     if os.name != "posix":
         left_out.add("posix")
-    deselected = [
-        item
-        for item in items
-        if left_out & {mark.name for mark in item.iter_markers()}
-        or (IS_TRACED and ends_tracing(item.function))
-    ]
+    deselected = [item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         kept = set(items) - set(deselected)
         items[:] = [item for item in items if item in kept]
-
-
-@functools.cache
-def ends_tracing(test):
-    """Return whether a test, or a helper that it uses, replaces the tracer for good."""
-    left, seen = [test], set()
-    while left:
-        each = left.pop()
-        if not isinstance(each, type | FunctionType) or each in seen:
-            continue
-        seen.add(each)
-        if not each.__module__.startswith("tests."):
-            continue
-        if isinstance(each, type):
-            left += vars(each).values()
-        else:
-            codes = [each.__code__]
-            for code in codes:  # those of nested functions, too
-                codes += (value for value in code.co_consts if isinstance(value, CodeType))
-            names = {name for code in codes for name in code.co_names}
-            if "settrace" in names and "gettrace" not in names:
-                return True
-            left += (each.__globals__.get(name) for name in names)
-    return False
 
 
 def freeze():

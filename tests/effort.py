@@ -6,6 +6,7 @@ schedules, storms of signals, real processes, thousands of rounds) and repeats o
 
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 everything = False
@@ -15,6 +16,16 @@ settings.register_profile("default", max_examples=15, deadline=None)
 settings.register_profile(
     "all", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+IS_TRACED = sys.gettrace() is not None
+"""Whether coverage counts lines."""
+
+
+def leave_the_tracer():
+    """Skip a test that ends the tracing of its thread, where coverage needs that."""
+    if IS_TRACED:
+        pytest.skip("it would end the measurement of coverage")
 
 
 def choose(*, all):  # noqa: A002 - the option's name

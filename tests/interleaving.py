@@ -94,6 +94,7 @@ def each_interleaving(begin, monkeypatch):
             one, then before its second instruction, and so on.
         monkeypatch: Tells when the second one waits.
     """
+    effort.leave_the_tracer()
     step = effort.rounds(2, 1)
     number, left = 1 - step, 0
     while left <= 0:

@@ -13,6 +13,7 @@ from backoff_ticker import Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
+from tests import effort
 from tests.helpers import collect_garbage, in_thread
 from tests.interleaving import each_interleaving
 from tests.schedules.workers import schedule_of
@@ -35,11 +36,11 @@ def keys_of(jobs):
 
 def in_child(check):
     """Return whether ``check()`` is true in a forked child."""
+    effort.leave_the_tracer()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            sys.settrace(None)
             code = 0 if check() else 2
         finally:
             os._exit(code)

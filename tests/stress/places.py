@@ -150,6 +150,7 @@ def each_place(run, handler=None, but=(), *, all_of_them=False):
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
     interpreter's lock, where each step of a trace function stops all threads.
     """
+    effort.leave_the_tracer()
     step = 1 if all_of_them else effort.rounds(11 if has_lock() else 31, 1)
     place = 1 - step
     try:
