@@ -5,13 +5,12 @@ import gc
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, python
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,21 +101,14 @@ def children_of(token):
     return len(token._state.children)
 
 
-def run_script(body, *options, timeout=50.0, **environment):
+def run_script(body, *options, timeout=50.0):
     """Run Python code in a process of its own, with the package on its path.
 
     It is not measured by coverage, whose locks a fork beside threads can leave locked.
     """
-    inherited = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
-    return subprocess.run(
-        [sys.executable, "-X", "faulthandler", *options, "-c", body],
-        cwd=ROOT,
-        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    unset = {name: "" for name in os.environ if name.startswith("COVERAGE_")}
+    command = ["-X", "faulthandler", *options, "-c", body]
+    return python(*command, cwd=ROOT, timeout=timeout, PYTHONPATH=str(ROOT), **unset)
 
 
 FORKS = """
