@@ -7,6 +7,7 @@ import asyncio
 import datetime as dt
 import inspect
 import logging
+import math
 import queue
 import re
 import sys
@@ -67,7 +68,7 @@ class Failing:
 
     __name__ = "fetch"  # backoff logs it
 
-    def __init__(self, failures, clock=None, error=ConnectionError):
+    def __init__(self, failures=math.inf, clock=None, error=ConnectionError):
         self.failures = failures
         self.error = error
         self.clock = clock
@@ -81,10 +82,6 @@ class Failing:
 
     async def awaited(self):
         return self()
-
-
-def endless(clock=None):
-    return Failing(10**9, clock)
 
 
 def decorators(seconds=0):
@@ -169,12 +166,12 @@ def test_all_but_stamina_retry_a_result():
 )
 def test_what_is_raised_at_the_end(decorate, error):
     with pytest.raises(error):
-        decorate(endless())()
+        decorate(Failing())()
 
 
 @about("a wait ended from another thread")
 def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_made():
-    event, operation = threading.Event(), endless()
+    event, operation = threading.Event(), Failing()
     reliably = tenacity.retry(
         wait=tenacity.wait_fixed(3600),
         sleep=tenacity.sleep_using_event(event),
@@ -199,7 +196,7 @@ def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(patched_clock
             sleep=patched_clock.sleep,
         ),
     ):
-        operation, began = endless(patched_clock), patched_clock.monotonic()
+        operation, began = Failing(clock=patched_clock), patched_clock.monotonic()
         with pytest.raises((OSError, tenacity.RetryError)):
             decorate(operation)()
         assert [when - began for when in operation.calls] == [0, 2, 4]
@@ -208,12 +205,12 @@ def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(patched_clock
 
 @about("a total limit")
 def test_stamina_overruns_it_by_a_wait_and_backoff_cuts_the_last_wait_short(patched_clock):
-    operation = endless(patched_clock)
+    operation = Failing(clock=patched_clock)
     reliably = stamina.retry(on=OSError, timeout=5, wait_initial=4, wait_max=4, wait_jitter=0)
     with pytest.raises(ConnectionError):
         reliably(operation)()
     assert operation.calls == [0, 4, 8]
-    operation = endless(patched_clock)
+    operation = Failing(clock=patched_clock)
     reliably = backoff.on_exception(backoff.constant, OSError, max_time=5, jitter=None, interval=2)
     wall = SimpleNamespace(now=lambda: dt.datetime.fromtimestamp(patched_clock.time(), dt.UTC))
     with (
@@ -287,7 +284,7 @@ def test_how_tests_avoid_the_waits():
     with pytest.raises(ConnectionError):
         tenacity.retry(wait=hour, enabled=False)(Failing(1))()
 
-    operation = endless()
+    operation = Failing()
     with stamina.set_testing(True, attempts=3), pytest.raises(ConnectionError):
         stamina.retry(on=OSError, wait_initial=3600, wait_max=3600)(operation)()
     assert len(operation.calls) == 3
@@ -311,7 +308,8 @@ def test_all_but_backoff_wait_on_trio():
 
 @pytest.fixture
 def loops():
-    made = [LoopThread(), LoopThread()]
+    """Loops that do nothing unless they are woken, as loops are outside of debug mode."""
+    made = [LoopThread(debug=False), LoopThread(debug=False)]
     yield made
     for loop in made:
         loop.close()
@@ -336,14 +334,6 @@ def test_an_event_and_a_queue_of_aiologic_reach_threads_and_loops(loops):
     assert not matching("scope|cancel|timeout", aiologic)
 
 
-@pytest.fixture
-def idle_loop():
-    """A loop that does nothing unless it is woken, as loops are outside of debug mode."""
-    made = LoopThread(debug=False)
-    yield made
-    made.close()
-
-
 def is_woken(loop, start_waiting, change, within=0.05):
     """Return whether a loop notices a change that another thread makes without telling it."""
     waiting = loop.submit(start_waiting)
@@ -362,26 +352,26 @@ def is_woken(loop, start_waiting, change, within=0.05):
 
 @about("one signal stops threads and several loops")
 @pytest.mark.parametrize("make", [anyio.Event, asyncio.Event], ids=["anyio", "asyncio"])
-def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(idle_loop, make):
+def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(loops, make):
     async def created():
         return make()
 
-    event = idle_loop.run(created())
-    assert not is_woken(idle_loop, event.wait(), event.set)
+    event = loops[0].run(created())
+    assert not is_woken(loops[0], event.wait(), event.set)
     assert not hasattr(threading.Event(), "__await__")
     token = b.CancellationToken()
-    assert is_woken(idle_loop, token.wait_async(), token.cancel, PATIENCE)
+    assert is_woken(loops[0], token.wait_async(), token.cancel, PATIENCE)
 
 
 @about("a queue for threads and several loops")
-def test_other_queues_do_not_wake_a_loop_from_a_thread(idle_loop):
+def test_other_queues_do_not_wake_a_loop_from_a_thread(loops):
     send, receive = anyio.create_memory_object_stream(1)
     tasks, channel = asyncio.Queue(), b.Channel(1)
     with send, receive:
-        assert not is_woken(idle_loop, receive.receive(), partial(send.send_nowait, "item"))
-    assert not is_woken(idle_loop, tasks.get(), partial(tasks.put_nowait, "item"))
+        assert not is_woken(loops[0], receive.receive(), partial(send.send_nowait, "item"))
+    assert not is_woken(loops[0], tasks.get(), partial(tasks.put_nowait, "item"))
     put = partial(channel.send_nowait, "item")
-    assert is_woken(idle_loop, channel.receive_async(), put, PATIENCE)
+    assert is_woken(loops[0], channel.receive_async(), put, PATIENCE)
 
 
 @about("close a queue")

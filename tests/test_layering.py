@@ -56,28 +56,18 @@ ONLY_IN = {
     "selectors": set(),
     "subprocess": set(),
 }
-LAZY = {"asyncio", "janus", "logging"}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One name that one module imports.
-
-    Attributes:
-        module: Who imports, relative to the package: ``"clock._system"``; ``""`` is the facade.
-        source: What it imports from: a module of the package, or the full name of another.
-        name: The imported name.
-        own: Whether the source is of the package.
-        typing_only: Whether it stands in ``if TYPE_CHECKING:``.
-        lazy: Whether it stands in a function.
-    """
+    """One name that one module imports; modules of the package are named relative to it."""
 
     module: str
     source: str
     name: str
-    own: bool
-    typing_only: bool
-    lazy: bool
+    own: bool  # the source is of the package
+    typing_only: bool  # in ``if TYPE_CHECKING:``
+    lazy: bool  # in a function
 
 
 def name_of(path):
@@ -216,12 +206,6 @@ def test_integrations_use_public_names_and_what_they_share():
 def test_only_its_folder_imports(name):
     found = {layer(each.module) for each in outside(*CORE) if each.source.split(".")[0] == name}
     assert found == ONLY_IN[name]
-
-
-def test_what_is_heavy_is_imported_inside_functions():
-    heavy = [each for each in outside(*CORE) if each.source.split(".")[0] in LAZY]
-    assert heavy
-    assert told(each for each in heavy if not each.lazy) == []
 
 
 def test_the_core_uses_the_standard_library_and_janus():
