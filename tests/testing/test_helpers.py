@@ -67,24 +67,6 @@ def test_time_does_not_pass_work_that_was_handed_over():
     assert done == [(number, number + 0.25) for number in range(rounds)]
 
 
-def test_work_from_a_thread_that_the_clock_does_not_know_is_counted_too(clock):
-    work, taken = queue.Queue(), []
-
-    def serve():
-        taken.append(work.get())
-        clock.sleep(5)
-        taken.append(clock.monotonic())
-
-    helper = start(serve)
-    clock.settle()
-    RealThread(lambda: work.put("item")).join(10)
-    clock.settle()
-    assert taken == ["item"]
-    clock.advance(5)
-    assert taken == ["item", 5.0]
-    helper.join()
-
-
 @pytest.mark.parametrize("kind", [queue.Queue, pytest.param(queue.SimpleQueue, marks=on_linux)])
 def test_a_daemon_that_waits_for_work_is_no_leak_but_other_threads_and_tasks_are_and_end(kind):
     work = kind()

@@ -216,12 +216,6 @@ def test_a_deadlock_is_raised_in_tasks_and_names_them_with_their_places(auto):
     assert re.search(rf"MainThread: event loop.*task 'reader 0' {place}", caught[0])
 
 
-def test_two_deadlocks_at_one_time_raise_alike(auto):
-    for _ in range(3):
-        with pytest.raises(VirtualDeadlockError):
-            CancellationToken().wait()
-
-
 def test_a_participant_that_catches_a_deadlock_and_waits_again_is_ended(auto):
     caught = []
 

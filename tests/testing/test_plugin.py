@@ -109,16 +109,7 @@ sys.modules["pytest"] = None
 from backoff_ticker.testing import VirtualClock
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.clock = self.enterContext(VirtualClock(auto=True))
-
-    def test_an_hour(self):
-        asyncio.run(asyncio.sleep(3600))
-        self.assertEqual(self.clock.monotonic(), 3600)
-
-
-class AsyncCase(unittest.IsolatedAsyncioTestCase):
+class Case(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         self.clock = self.enterContext(VirtualClock(auto=True))
 

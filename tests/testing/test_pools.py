@@ -36,17 +36,6 @@ def test_waits_for_futures_and_their_time_outs_are_on_the_clock(auto):
     assert auto.monotonic() == 117.0
 
 
-def test_jobs_may_submit_jobs_and_wait_for_them(auto):
-    with ThreadPoolExecutor(4) as pool:
-
-        def outer(depth):
-            auto.sleep(1)
-            return depth if depth == 3 else pool.submit(outer, depth + 1).result()
-
-        assert pool.submit(outer, 0).result() == 3
-    assert auto.monotonic() == 4.0
-
-
 @pytest.mark.parametrize("wait", [False, True])
 def test_jobs_that_are_cancelled_before_they_begin_hold_nothing_up(auto, wait):
     pool = ThreadPoolExecutor(1)
