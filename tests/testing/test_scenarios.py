@@ -12,6 +12,8 @@ from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBack
 from backoff_ticker.testing import UntrackedLoopError, UntrackedThreadError, VirtualClock
 from tests import effort
 
+from .real_threads import RealThread
+
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("hostile_switching")]
 
 TRACE = """
@@ -159,25 +161,12 @@ def test_the_trace_of_a_scene_is_the_same_on_every_interpreter():
 
 
 def test_an_untracked_thread_is_refused_and_tracked_makes_it_a_participant():
-    ready, seen = queue.SimpleQueue(), queue.SimpleQueue()
-
-    def foreign():
-        while (job := ready.get()) is not None:
-            try:
-                seen.put(job())
-            except Exception as error:
-                seen.put(error)
-
-    worker = threading.Thread(target=foreign)
-    worker.start()
     with VirtualClock() as clock:
-        ready.put(lambda: clock.sleep(1))
-        assert isinstance(seen.get(timeout=10), UntrackedThreadError)
-        ready.put(clock.tracked(lambda: clock.sleep(1) or clock.monotonic()))
-        clock.advance(1)  # counted from tracked() on, though the thread may not have begun it
-        assert seen.get(timeout=10) == 1.0
-    ready.put(None)
-    worker.join()
+        with pytest.raises(UntrackedThreadError):
+            RealThread(lambda: clock.sleep(1)).join(10)
+        thread = RealThread(clock.tracked(lambda: clock.sleep(1)))
+        assert clock.advance(1) == 1  # counted from tracked() on, though it may not have begun
+        thread.join(10)
 
 
 def test_a_loop_in_real_time_is_refused():
