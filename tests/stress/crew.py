@@ -9,7 +9,6 @@ import asyncio
 import faulthandler
 import gc
 import inspect
-import sys
 import threading
 import time
 from collections import Counter
@@ -115,16 +114,6 @@ async def cancel_soon(coroutine, turns):
         await asyncio.sleep(0)
     task.cancel()
     return await task
-
-
-async def all_at_once(functions):
-    """Await coroutine functions together."""
-    if trio_runs():
-        async with sys.modules["trio"].open_nursery() as nursery:
-            for function in functions:
-                nursery.start_soon(function)
-    else:
-        await asyncio.gather(*(function() for function in functions))
 
 
 def ours():

@@ -4,14 +4,13 @@ import threading
 from random import Random
 
 from backoff_ticker import CancellationToken, any_of
-from tests.stress.crew import all_at_once, cast
-from tests.stress.tools import join_all, start_threads
+from tests.stress.crew import cast
 
 TREE = 150
 """Tokens of a tree."""
 
 WAITING = 60
-"""Threads that wait, and coroutines in each loop."""
+"""Threads that wait; twice as many coroutines do."""
 
 EVERLASTING = CancellationToken()
 """Never cancelled; what is derived from it does not stay with it."""
@@ -94,43 +93,24 @@ def build_while_it_is_cancelled(crew, draw):
 
 
 def wake_a_crowd(crew, draw):
-    """Hundreds of waits in threads and two loops, with and without a timeout: all wake."""
-    token, woken = CancellationToken(), []
-    child = token.child()
-    waiting = []
-    ready = threading.Event()
+    """Hundreds of waits in threads and loops, with and without a timeout: all wake."""
+    token, waiting, woken = CancellationToken(), [], []
+    tokens, ready = [token, token.child()], threading.Event()
 
-    def begin():
+    async def wait(face):
         waiting.append(None)
         if len(waiting) >= 2 * WAITING:
             ready.set()
-
-    def wait(number):
-        begin()
-        while not (child if number % 2 else token).wait(draw.choice([None, 1e-4, 60])):
+        mine = draw.choice(tokens)
+        while not await face.wait(mine.wait, mine.wait_async, draw.choice([None, 1e-4, 60])):
             pass
         woken.append(None)
-
-    async def wait_async():
-        begin()
-        while not await token.wait_async(draw.choice([None, 1e-4, 60])):
-            pass
-        woken.append(None)
-
-    async def wait_together():
-        await all_at_once([wait_async] * WAITING)
 
     def cancel():
         ready.wait()
         token.cancel()
 
-    threads = []
-
-    def start():
-        threads.extend(start_threads(WAITING, wait))
-
-    crew.play(wait_together, start, wait_together, cancel)
-    crew.play(lambda: join_all(threads))
+    crew.play(*cast(wait, WAITING, 2 * WAITING), cancel)
     assert len(woken) == 3 * WAITING
     return len(woken)
 
