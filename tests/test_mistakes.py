@@ -3,6 +3,7 @@
 import asyncio
 import re
 import signal
+from contextlib import AsyncExitStack, ExitStack
 from datetime import timedelta
 
 import pytest
@@ -25,22 +26,10 @@ from backoff_ticker import (
 wrong = attempts  # takes anything, for type checkers
 
 
-def with_a_breaker():
-    with CircuitBreaker():
-        pass
-
-
-def with_a_breaker_async():
-    async def main():
-        async with CircuitBreaker():
-            pass
-
-    asyncio.run(main())
-
-
+NO_BLOCK = "a CircuitBreaker is no block itself: write `with breaker.guard():`"
 MISTAKES = [
-    (with_a_breaker, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
-    (with_a_breaker_async, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
+    (lambda: ExitStack().enter_context(CircuitBreaker()), NO_BLOCK),
+    (lambda: asyncio.run(AsyncExitStack().enter_async_context(CircuitBreaker())), NO_BLOCK),
     (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),
     (lambda: cancel_on_signals(2, True), "signals must be ints, such as signal.SIGTERM, not True"),
     (

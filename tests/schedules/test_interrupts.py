@@ -78,18 +78,9 @@ class Scene:
     def take(self):
         self.got.append(self.schedule.receive_nowait())
 
-    def next(self):
-        self.got.append(next(self.schedule))
-
-    def choose(self):
-        self.got.append(select(self.schedule, Channel(), timeout=0)[1])
-
     def end(self, how, *args):
         with self.job as job:
             getattr(job, how)(*args)
-
-    def end_at_once(self, how, *args):
-        getattr(self.job, how)(*args)
 
     def fail(self):
         with self.job:
@@ -146,13 +137,16 @@ ACTS = {
     ),
     "succeed": (lambda s: s.end("succeed"), {}),
     "succeed once asked for": (lambda s: [s.add("held"), s.end("succeed")], {}),
-    "fail": (lambda s: s.end_at_once("fail"), {}),
+    "fail": (lambda s: s.job.fail(), {}),
     "fail with an error": (Scene.fail, {}),
-    "retry_in": (lambda s: s.end_at_once("retry_in", 5), {}),
+    "retry_in": (lambda s: s.job.retry_in(5), {}),
     "leave": (lambda s: s.end("leave"), {"may_be_gone": ["held"]}),
     "take": (lambda s: [s.due(), s.take()], {"may_be": ["a"]}),
-    "next": (lambda s: [s.due(), s.next()], {"may_be": ["a"]}),
-    "select": (lambda s: [s.due(), s.choose()], {"may_be": ["a"]}),
+    "next": (lambda s: [s.due(), s.got.append(next(s.schedule))], {"may_be": ["a"]}),
+    "select": (
+        lambda s: [s.due(), s.got.append(select(s.schedule, Channel(), timeout=0)[1])],
+        {"may_be": ["a"]},
+    ),
     "take in vain": (lambda s: [s.drop(), gc.collect(), s.take()], {}),
     "look": (lambda s: [len(s.schedule), s.schedule.in_flight, "held" in s.schedule], {}),
     "close": (lambda s: s.schedule.close(), {}),

@@ -146,13 +146,6 @@ def test_a_thread_that_was_found_waiting_may_say_so_for_its_next_wait(auto):
 # Processes
 
 
-@pytest.fixture
-def processes(auto):
-    """A pool of one process, which is not forked because this process has threads."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        yield pool
-
-
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_a_job_that_is_done_before_its_future_is_returned_holds_no_time(kind, monkeypatch):
     failed = Future()  # as where a pool breaks meanwhile
@@ -164,8 +157,8 @@ def test_a_job_that_is_done_before_its_future_is_returned_holds_no_time(kind, mo
 
 
 @pytest.mark.slow
-def test_a_pool_of_processes_holds_time_while_it_works_only(auto, processes):
-    async def main():
+def test_a_pool_of_processes_holds_time_while_it_works_only(auto):
+    async def main(processes):
         loop = asyncio.get_running_loop()
         await asyncio.sleep(10)
         async with asyncio.timeout(3):
@@ -173,6 +166,8 @@ def test_a_pool_of_processes_holds_time_while_it_works_only(auto, processes):
         assert auto.monotonic() == 10.0
         await asyncio.sleep(10)
 
-    asyncio.run(main())
-    assert list(processes.map(abs, [-1, -2])) == [1, 2]
+    # Not forked, because this process has threads.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+        asyncio.run(main(processes))
+        assert list(processes.map(abs, [-1, -2])) == [1, 2]
     assert auto.monotonic() == 20.0

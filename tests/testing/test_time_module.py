@@ -120,14 +120,6 @@ def test_time_outs_of_threading_and_queue_are_on_the_clock(patched_clock):
     assert not condition._waiters
 
 
-def test_a_timer_of_threading_fires_on_the_clock(patched_clock):
-    fired = []
-    timer = threading.Timer(30, lambda: fired.append(patched_clock.monotonic()))
-    timer.start()
-    timer.join()
-    assert fired == [30.0]
-
-
 def test_a_wait_that_nothing_ends_is_a_deadlock_or_a_leak(patched_clock):
     with pytest.raises(VirtualDeadlockError, match=r"Condition\.wait\(\)"):
         queue.Queue().get()
