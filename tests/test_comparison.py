@@ -133,13 +133,10 @@ def test_all_but_stamina_retry_a_result():
         polled.append(1)
         return None if len(polled) < 3 else "done"
 
-    def is_none(result):
-        return result is None
-
     for decorate in (
-        b.retry(b.ZeroBackOff(), until=lambda result: result is not None),
-        tenacity.retry(retry=tenacity.retry_if_result(is_none)),
-        backoff.on_predicate(partial(backoff.constant, 0), is_none, jitter=None),
+        b.retry(b.ZeroBackOff(), until=bool),
+        tenacity.retry(retry=tenacity.retry_if_not_result(bool)),
+        backoff.on_predicate(partial(backoff.constant, 0), lambda result: not result, jitter=None),
     ):
         polled = []
         assert decorate(poll)() == "done"
@@ -318,14 +315,12 @@ def loops():
 @about("one signal stops threads and several loops")
 @about("a queue for threads and several loops")
 def test_an_event_and_a_queue_of_aiologic_reach_threads_and_loops(loops):
-    async def until_set(event, items):
+    async def until_set():
         return await event and await items.async_get()
 
-    def until_set_here():
-        return event.wait() and items.green_get()
-
     event, items = aiologic.Event(), aiologic.Queue()
-    waiting = [in_thread(until_set_here), *(loop.submit(until_set(event, items)) for loop in loops)]
+    waiting = [in_thread(lambda: event.wait() and items.green_get())]
+    waiting += [loop.submit(until_set()) for loop in loops]
     eventually(lambda: event.waiting == 3)
     event.set()
     for _ in waiting:
@@ -353,10 +348,7 @@ def is_woken(loop, start_waiting, change, within=0.05):
 @about("one signal stops threads and several loops")
 @pytest.mark.parametrize("make", [anyio.Event, asyncio.Event], ids=["anyio", "asyncio"])
 def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(loops, make):
-    async def created():
-        return make()
-
-    event = loops[0].run(created())
+    event = make()
     assert not is_woken(loops[0], event.wait(), event.set)
     assert not hasattr(threading.Event(), "__await__")
     token = b.CancellationToken()
