@@ -30,11 +30,9 @@ def told():
 
 
 def due_in(clock, schedule):
-    """Return in how many seconds the only key of a schedule is due; None: it has left."""
-    if not len(schedule):
-        return None
-    [entry] = schedule._keys.entries.values()
-    return round(entry.due - clock.monotonic(), 6)
+    """Return in how many seconds the key "a" is due; None: it has left."""
+    entry = schedule._keys.entries["a"] if "a" in schedule else None
+    return entry and round(entry.due - clock.monotonic(), 6)
 
 
 # The end of a block
@@ -263,25 +261,32 @@ class Watched:
         return self.rest
 
 
-@pytest.mark.parametrize(("every", "rest"), [(None, 2.5), (None, STOP), (10, 2.5), (10, STOP)])
-def test_each_key_has_a_copy_of_a_feedback_policy_that_is_told_of_each_outcome(clock, every, rest):
+@pytest.mark.parametrize(
+    ("every", "rest", "script", "dues"),
+    [
+        (None, 2.5, "ssffs", [2.5, 2.5, 1, 2, 2.5]),
+        (None, STOP, "ffs", [1, 2, None]),
+        *((10, rest, "ssffs", [9, 9, 1, 2, 4]) for rest in (2.5, STOP)),
+    ],
+)
+def test_each_key_has_a_copy_of_a_feedback_policy_that_is_told_of_each_outcome(
+    clock, every, rest, script, dues
+):
     """After a success its answer counts where there is no grid, from the end of the work."""
-    policy = Watched(rest)
+    policy, found = Watched(rest), []
     schedule = Schedule(every=every, backoff=policy, notify=lambda *_: None)
     policy.made.clear()  # that was a copy that was tried
     schedule.add("a")
     schedule.add("b", HOUR)
-    script = "ssffs" if rest is not STOP or every else "ffs"
     for letter in script:
-        assert schedule.add("a", HOUR) is False
         job = schedule.receive_nowait()
         clock.advance(1)
         job.succeed() if letter == "s" else job.fail()
-        clock.advance(every - 1 if every and letter == "s" else policy.made[0].row or 2.5)
-        clock.advance((10 - clock.monotonic() % 10) % 10 if every and letter == "s" else 0)
+        found.append(due_in(clock, schedule))
+        clock.advance(found[-1] or 0)
+    assert found == dues
     names = {"s": "success", "f": "failure"}
     assert [copy.told for copy in policy.made] == [[names[letter] for letter in script]]
-    assert ("a" in schedule) is (rest is not STOP or every is not None)
 
 
 def test_a_feedback_policy_is_asked_after_a_success_that_follows_an_error_of_another(clock):
@@ -337,24 +342,17 @@ class Broken(Watched):
 
 class WithoutFeedback:
     def __init__(self, answer):
-        self.answer = answer
+        self.next_backoff = answer
 
     def reset(self): ...
-
-    def next_backoff(self):
-        return self.answer() if callable(self.answer) else self.answer
-
-
-def divide():
-    return 1 / 0
 
 
 @pytest.mark.parametrize("every", [10, None])
 @pytest.mark.parametrize(
     ("options", "succeeds", "kind"),
     [
-        ({"backoff": WithoutFeedback(divide)}, False, ZeroDivisionError),
-        ({"backoff": WithoutFeedback(-1)}, False, ValueError),
+        ({"backoff": WithoutFeedback(lambda: 1 / 0)}, False, ZeroDivisionError),
+        ({"backoff": WithoutFeedback(lambda: -1)}, False, ValueError),
         ({"backoff": Broken()}, False, ZeroDivisionError),
         ({"backoff": Broken()}, True, ZeroDivisionError),
         ({"on": lambda _: 1 / 0}, False, ZeroDivisionError),
