@@ -22,23 +22,19 @@ TICKS = 60
 
 
 class Watched:
-    """A policy that notices when two run it at once, and may feel the outcome."""
+    """A policy that notices when two run it at once."""
 
     def __init__(self, delay):
         self.delay = delay
         self._inside = []
 
-    def _run(self):
+    def next_backoff(self, _=None):
         self._inside.append(None)
         assert len(self._inside) == 1, "the policy is run by two at once"
         self._inside.pop()
-
-    def next_backoff(self):
-        self._run()
         return self.delay
 
-    def reset(self):
-        self._run()
+    reset = next_backoff
 
     def __copy__(self):
         return self
@@ -47,12 +43,7 @@ class Watched:
 class WatchedFeedback(Watched):
     """A policy that is told of each outcome."""
 
-    def failure(self, timestamp=None):
-        return self.next_backoff()
-
-    def success(self, timestamp=None):
-        self._run()
-        return self.delay
+    failure = success = Watched.next_backoff
 
 
 def readers(read, ticker):
