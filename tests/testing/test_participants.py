@@ -101,18 +101,13 @@ def test_a_wait_of_the_driver_for_one_that_stays_idle_gives_up():
         assert task.result() == "item"
 
 
-def test_the_driver_of_auto_advance_does_not_stay_idle_for_ever():
+def test_the_driver_of_auto_advance_does_not_stay_idle_for_ever_or_for_one_that_is_stuck():
+    stop, go = CancellationToken(), queue.Queue()
     with VirtualClock(auto=True, settle_timeout=0.2) as clock:
-        stop = CancellationToken()
         clock.spawn(stop.wait)
         with pytest.raises(VirtualDeadlockError, match=r"MainThread: an item in .*get\(\)"):
             get(queue.Queue(), clock)
         stop.cancel()
-
-
-def test_the_driver_of_auto_advance_does_not_stay_idle_for_one_that_is_stuck():
-    go = queue.Queue()
-    with VirtualClock(auto=True, settle_timeout=0.2) as clock:
         stuck = clock.spawn(lambda: go.get(timeout=10))
         with pytest.raises(SettleTimeout, match="1 of 2 participants"):
             get(queue.Queue(), clock)
