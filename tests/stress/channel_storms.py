@@ -139,33 +139,6 @@ def conserve(crew, draw, capacity):
     return flow.check()
 
 
-class Sources:
-    """Channels with a sender each, and a ticker of each kind.
-
-    Attributes:
-        all: The sources.
-        senders: What sends, to be run.
-    """
-
-    def __init__(self):
-        channels = [Channel(each) for each in (0, 1, 3, math.inf)]
-        policy = with_max_retries(ZeroBackOff(), ITEMS - 1)
-        self.all = [*channels, Ticker(policy), AsyncTicker(policy)]
-        self.senders = [
-            *(each for channel in channels[::2] for each in cast(partial(_fill, channel), 1, 0)),
-            *(each for channel in channels[1::2] for each in cast(partial(_fill, channel), 0, 1)),
-        ]
-
-    def check(self, values):
-        """Each value came once; return their number."""
-        for source in self.all:
-            mine = [value for each, value in values if each is source]
-            if not isinstance(source, Channel):
-                mine = [tick.number - 1 for tick in mine]
-            assert sorted(mine) == list(range(ITEMS)), f"lost or twice: {source}"
-        return len(values)
-
-
 async def _fill(channel, face):
     for number in range(ITEMS):
         await face.wait(channel.send, channel.send_async, number)
@@ -176,12 +149,17 @@ async def _fill(channel, face):
 
 def select_from_all(crew, draw):
     """Threads and loops select from the same channels, tickers and token until all have ended."""
-    sources, token = Sources(), CancellationToken()
+    channels = [Channel(each) for each in (0, 1, 3, math.inf)]
+    policy = with_max_retries(ZeroBackOff(), ITEMS - 1)
+    sources, token = [*channels, Ticker(policy), AsyncTicker(policy)], CancellationToken()
+    senders = []
+    for number, channel in enumerate(channels):
+        senders += cast(partial(_fill, channel), 1 - number % 2, number % 2)
     values = []
     done = []
 
     async def act(face):
-        mine = [token, *sources.all]
+        mine = [token, *sources]
         while True:
             source, value = await face.wait(select, select_async, *mine)
             if source is token:
@@ -195,9 +173,13 @@ def select_from_all(crew, draw):
                 if len(done) == 4:
                     token.cancel("enough")
 
-    results = crew.play(*cast(act, 1, 1), *sources.senders, *cast(act, 1, 1))
+    results = crew.play(*cast(act, 1, 1), *senders, *cast(act, 1, 1))
     assert results.count("enough") == 4, results
-    return sources.check(values)
+    for source in sources:
+        came = [value for each, value in values if each is source]
+        numbers = [value if source in channels else value.number - 1 for value in came]
+        assert sorted(numbers) == list(range(ITEMS)), f"lost or twice: {source}"
+    return len(values)
 
 
 STORMS = {
