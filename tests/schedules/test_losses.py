@@ -19,8 +19,6 @@ from tests.interleaving import each_interleaving
 from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
 
 def all_due(schedule):
     jobs = []
@@ -216,7 +214,6 @@ def test_a_key_that_is_moved_in_the_line_of_its_group_takes_no_memory():
     job.leave()
 
 
-@needs_fork
 def test_a_forked_child_has_the_keys_whose_work_had_ended():
     schedule = Schedule(every=10)
     schedule.add_all("ab")
@@ -225,7 +222,6 @@ def test_a_forked_child_has_the_keys_whose_work_had_ended():
     assert in_child(lambda: len(schedule) == 2)
 
 
-@needs_fork
 def test_a_job_of_the_parent_that_is_dropped_in_the_child_takes_no_other_key():
     schedule = schedule_of("a")
     jobs = [schedule.receive(0)]
@@ -242,7 +238,6 @@ def test_a_job_of_the_parent_that_is_dropped_in_the_child_takes_no_other_key():
     jobs.pop().succeed()
 
 
-@needs_fork
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("what", ["receive", "end", "settle"])

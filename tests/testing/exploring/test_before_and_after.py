@@ -135,7 +135,6 @@ def test_a_replacement_of_several_originals(monkeypatch):
     assert vars(later) == names
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork()")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # has several threads
 def test_a_forked_child_belongs_to_no_schedule():
     before, codes = (threading.Lock, time.sleep, selectors.DefaultSelector.select), []
