@@ -32,7 +32,6 @@ if hasattr(signal, "SIGHUP"):
 
 
 def pytest_addoption(parser):
-    """Add ``--all``."""
     parser.addoption(
         "--all", action="store_true", help="run the slow tests, too; repeat others more often"
     )
@@ -55,7 +54,6 @@ class Module(pytest.Module):
     """A module of tests, which is skipped where a package of integrations is missing."""
 
     def collect(self):
-        """Import the module, and return its tests."""
         try:
             return super().collect()
         except self.CollectError as error:
@@ -64,7 +62,6 @@ class Module(pytest.Module):
 
 
 def pytest_pycollect_makemodule(module_path, parent):
-    """Collect with the class above."""
     return Module.from_parent(parent, path=module_path)
 
 

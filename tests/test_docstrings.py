@@ -18,7 +18,6 @@ PATHS = sorted(PACKAGE.rglob("*.py"))
 
 
 def name_of(path):
-    """Return the dotted name of a module."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -84,7 +84,6 @@ def is_folder(module):
 
 
 def layer(module):
-    """Return the layer of a module of the package."""
     if module in FACADE:
         return "facade"
     folder, dot, _ = module.partition(".")

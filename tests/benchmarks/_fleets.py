@@ -157,8 +157,6 @@ ASYNC def run(schedule, poll):
 
 
 class Scheduled:
-    """A ``Schedule``."""
-
     def __init__(self, every, *, in_loop):
         token = CancellationToken()
         schedule = Schedule(every=every, on=OSError, token=token)
@@ -302,7 +300,6 @@ def in_tasks(start, count, window, *, by_token=False):
 
 
 def aiotools_in_loop(count, window):
-    """Measure a timer of aiotools for each key in one event loop."""
     from aiotools import create_timer
 
     def start(due, late):
@@ -368,7 +365,6 @@ def _late_job(first, every):
 
 
 def apscheduler_in_threads(count, window):
-    """Measure a job of APScheduler for each key, run by a pool of threads."""
     from apscheduler.executors.pool import ThreadPoolExecutor
     from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -387,7 +383,6 @@ def apscheduler_in_threads(count, window):
 
 
 def apscheduler_in_loop(count, window):
-    """Measure a job of APScheduler for each key in one event loop."""
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
     async def run():

@@ -111,5 +111,4 @@ MAKERS = {
 
 
 def installed(names):
-    """Return those whose package is installed."""
     return [name for name in names if name == "Channel" or is_installed(name.partition(".")[0])]

@@ -133,7 +133,6 @@ def beside(title, peers, capacity, measure, sizes, rounds):
 
 
 def main():
-    """Print a table for each way, each capacity and each peer, and one of ``select``."""
     chosen = options(__doc__, rounds=5)
     quick, rounds = chosen.quick, chosen.rounds
     for capacity, count in ((math.inf, 20_000), (128, 2_560), (1, 500)):

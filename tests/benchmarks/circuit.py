@@ -146,7 +146,6 @@ def figures(make, name, count):
 
 
 def main():
-    """Print a table for functions and one for coroutine functions."""
     chosen = options(__doc__, rounds=25)
     count = 200 if chosen.quick else 10_000
     warnings.simplefilter("ignore", DeprecationWarning)  # aiobreaker uses what 3.12 deprecates

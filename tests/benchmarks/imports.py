@@ -43,7 +43,6 @@ def measure(statement, cache):
 
 
 def main():
-    """Print what is measured beside tenacity."""
     chosen = options(__doc__, rounds=15)
     statements = {**(TENACITY if is_installed("tenacity") else {}), **OURS}
     with tempfile.TemporaryDirectory() as cache:

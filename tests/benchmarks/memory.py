@@ -74,7 +74,6 @@ def measure(subject, count):
 
 
 def main():
-    """Print a table for what is not waited for, and one with the waiting tasks."""
     chosen = options(__doc__, rounds=3)
     count = 200 if chosen.quick else 10_000
     say(f"{count:,} of each")

@@ -94,7 +94,6 @@ def make_requests(url, kind, orders):
 
 
 def loads(server, size, before, during):
-    """Print what the service counts with each kind of budget."""
     measured = {}
     for kind, name in NAMES.items():
         calls = 0
@@ -137,7 +136,6 @@ async def in_loop(budget, times):
 
 
 def decisions(server, size, times, rounds):
-    """Print what a decision costs."""
     with fleet(size, decide, server.url) as pipes:
 
         def measure(how):
@@ -206,14 +204,12 @@ def measure(client, pipes, kind):
 
 
 def cancels(server, size, rounds):
-    """Print how soon all processes have heard of a cancel."""
     with server.client() as client, fleet(size, work, server.url) as pipes:
         runs = {name: partial(measure, client, pipes, kind) for name, kind in SIGNALS.items()}
         compare(f"a cancel, processes: {size}", runs, rounds, warm_up=True)
 
 
 def main():
-    """Print the loads, the costs and the cancels, with few processes and with many."""
     chosen = options(__doc__, rounds=7)
     if PROGRAM is None:
         say("redis-server is not installed: nothing to measure")

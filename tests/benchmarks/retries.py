@@ -33,7 +33,6 @@ CASES = [Case(fails, awaits) for fails in (0, 3) for awaits in (False, True)]
 
 
 def main():
-    """Print a table for functions and one for coroutine functions, for each number of failures."""
     chosen = options(__doc__, rounds=25)
     installed = peers()
     calls, enough = (2, 0.0) if chosen.quick else (100, 0.005)

@@ -28,7 +28,6 @@ TITLES = {
 
 
 def main():
-    """Print a table for each fleet and number of keys."""
     chosen = options(
         __doc__,
         rounds=3,

@@ -111,7 +111,6 @@ def lateness(kind, interval, turns):
 
 
 def main():
-    """Print a table for each of them."""
     chosen = options(__doc__, rounds=7)
     few, some, many = (200, 1_000, 1_000) if chosen.quick else (10_000, 100_000, 200_000)
     threads = {

@@ -13,7 +13,6 @@ from tests.benchmarks._table import compare, is_installed, options
 
 
 def in_thread(sleeps):
-    """A thread that sleeps a second of the clock, again and again."""
     with VirtualClock(auto=True) as clock:
 
         def work():
@@ -56,7 +55,6 @@ def _looptime_loop():
 
 
 def main():
-    """Measure, and print what came of it."""
     chosen = options(__doc__, rounds=5)
     sleeps = 200 if chosen.quick else 20_000
     has_looptime = is_installed("looptime")

@@ -185,7 +185,6 @@ async def senders_cancelled(count):
 
 
 async def timers_of_the_loop(count):
-    """Callbacks that the loop will call, set and cancelled."""
     loop, start = asyncio.get_running_loop(), time.process_time()
     handles = [loop.call_later(FAR, int) for _ in range(count)]
     for handle in handles:
@@ -194,7 +193,6 @@ async def timers_of_the_loop(count):
 
 
 async def callbacks_on_a_deadline(count):
-    """Callbacks on the deadline of one token, registered and removed."""
     token, start = CancellationToken().child(timeout=FAR), time.process_time()
     handles = [token.on_cancel(int) for _ in range(count)]
     for handle in handles:
@@ -203,7 +201,6 @@ async def callbacks_on_a_deadline(count):
 
 
 def main():
-    """Print a table for each kind of crowd."""
     chosen = options(__doc__, rounds=7, huge="also 10,000 threads, in one round")
     threading.stack_size(256 * 1024)
     for count in [5] if chosen.quick else [100] + [10_000] * chosen.huge:

@@ -85,7 +85,6 @@ def fill_and_drain(send, receive, room, count):
 
 
 def ticks():
-    """Return what reads a ticker with zero back-off."""
     ticker = Ticker(ZeroBackOff())
 
     def read(count):
@@ -96,7 +95,6 @@ def ticks():
 
 
 def looks():
-    """Return what looks whether a token is cancelled."""
     token = CancellationToken()
 
     def look(count):
@@ -107,8 +105,6 @@ def looks():
 
 
 def calls():
-    """Return what calls a function that is decorated with ``retry``, and does not fail."""
-
     @retry(ZeroBackOff())
     def call():
         pass
@@ -160,7 +156,6 @@ def subjects(fast, slow):
 
 
 def main():
-    """Print the table."""
     chosen = options(__doc__, rounds=5)
     fast, slow = (600, 300) if chosen.quick else (60_000, 12_000)
     lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"

@@ -35,6 +35,5 @@ def hostile_switching():
 
 @pytest.fixture(params=["usual", "hostile"])
 def switching(request):
-    """Usual and hostile switching of threads."""
     if request.param == "hostile":
         request.getfixturevalue("hostile_switching")
