@@ -7,6 +7,7 @@ from contextlib import suppress
 from backoff_ticker import CancellationToken, Schedule, ScheduleClosed, WouldBlock
 from tests.channels.ends import End
 from tests.helpers import PATIENCE
+from tests.stress.crew import cast
 
 
 class Workers(End):
@@ -50,18 +51,13 @@ class Workers(End):
     def work_once(self, schedule, act=lambda _: None):
         """Do the work of the job that is due now, in its block; return the job, or raise."""
 
-        def block():
-            job = schedule.receive(0)
+        async def once(face):
+            job = await face.wait(schedule.receive, schedule.receive_async, 0)
             with job:
                 act(job)
             return job
 
-        async def await_():
-            job = await schedule.receive_async(0)
-            with job:
-                act(job)
-            return job
-
+        [block, await_] = cast(once, 1, 1)
         return self.start(block, await_).result(PATIENCE)
 
     def drain(self, schedule, timeout=None):

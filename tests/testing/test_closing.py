@@ -178,12 +178,6 @@ def test_the_error_of_a_task_that_nobody_joined_is_raised_at_the_end():
     assert caught.value.__notes__ == ["in task 'worker', which nobody joined"]
 
 
-def test_the_error_of_a_joined_task_is_not_raised_again(clock):
-    task = clock.spawn([].pop)
-    with pytest.raises(IndexError):
-        task.join()
-
-
 def test_a_leak_has_the_error_before_it_as_its_cause():
     def fail():
         raise KeyError("the root of it")

@@ -257,8 +257,3 @@ def test_bad_input_is_refused_by_its_name(clock, call, message):
     assert str(caught.value).startswith(message)
     assert clock.pending() == []
     assert clock.advance(1) == 0
-
-
-def test_tasks_have_names(clock):
-    assert clock.spawn(print, name="worker").name == "worker"
-    assert clock.spawn(print).name == "print-2"

@@ -1,11 +1,10 @@
 """The marker, in a pytest of its own."""
 
 import re
-from pathlib import Path
 
-from tests.helpers import python
+from tests.testing.test_plugin import run_tests
 
-ROOT = Path(__file__).parents[3]
+SHOWN = ["-vv", "-rA", "--strict-markers"]
 TESTS = """
 import asyncio
 import threading
@@ -129,17 +128,8 @@ class TestOld(unittest.TestCase):
 """
 
 
-def lines_of(folder, tests):
-    """Return what a run of these tests prints."""
-    (folder / "test_it.py").write_text(tests)
-    command = ["-m", "pytest", "-rA", "-p", "no:cacheprovider", "--strict-markers"]
-    plugin = ["-p", "backoff_ticker._pytest_plugin"]
-    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return python(*command, *plugin, "test_it.py", cwd=folder, **alone).stdout.splitlines()
-
-
 def test_a_marked_test_is_explored(tmp_path):
-    lines = lines_of(tmp_path, TESTS.replace("{replay}", "0:9"))
+    lines = run_tests(tmp_path, TESTS.replace("{replay}", "0:9"), *SHOWN).splitlines()
     assert "2 failed, 4 passed, 1 skipped, 1 xfailed" in lines[-1], lines
     assert any("@pytest.mark.explore(seed=2, replay='" in line for line in lines)
     places = [line for line in lines if re.match(r"\S+\.py:\d+: ", line)]
@@ -150,7 +140,7 @@ def test_a_marked_test_is_explored(tmp_path):
 
 
 def test_what_all_schedules_would_share_is_refused(tmp_path):
-    lines = lines_of(tmp_path, REFUSED)
+    lines = run_tests(tmp_path, REFUSED, *SHOWN).splitlines()
     assert "4 failed, 1 passed" in lines[-1], lines
     shared = ("what the fixture 'stock' has made", "what setup_method() has made", "self.item")
     for each in shared:
