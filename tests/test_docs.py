@@ -68,9 +68,8 @@ def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys, request
         silence_stamina(request)
     if code.startswith("# test_"):
         pytest.skip("pytest runs it below")
-    name = (
-        "docs" if "\nif __name__ ==" in code else "__main__"
-    )  # what would run until it is stopped
+    # What would run until it is stopped is not run.
+    name = "docs" if "\nif __name__ ==" in code else "__main__"
     exec(compile(code, "<docs>", "exec"), {"__name__": name})
     printed = capsys.readouterr().out.splitlines()
     assert printed == EXPECTED.findall(code)

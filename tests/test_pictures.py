@@ -19,11 +19,6 @@ IN_MARKDOWN = re.compile(r"!\[([^\]]*)\]\(([^)]+\.svg)\)")
 IN_HTML = re.compile(r"""(?:src|srcset)=["']([^"']+\.svg)["']""")
 
 
-def drawn_into(folder, *names):
-    command = [sys.executable, PICTURES / "draw.py", "--into", folder, *names]
-    subprocess.run(command, check=True, cwd=ROOT)
-
-
 def pictures_of(page):
     text = page.read_text("utf-8")
     used = [path for _, path in IN_MARKDOWN.findall(text)] + IN_HTML.findall(text)
@@ -42,7 +37,8 @@ def test_a_picture_is_what_its_script_draws(name, tmp_path):
     """If not: ``python docs/pictures/draw.py``, and look at what has changed."""
     pytest.importorskip("click")
     pytest.importorskip("rich")
-    drawn_into(tmp_path, name)
+    command = [sys.executable, PICTURES / "draw.py", "--into", tmp_path, name]
+    subprocess.run(command, check=True, cwd=ROOT)
     drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert drawn == {path.name: path.read_bytes() for path in PICTURES.glob(f"{name}.*.svg")}
 

@@ -21,18 +21,13 @@ WATCHED = [*WATCHED, f"{PACKAGE}/schedules"]
 
 
 class Play:
-    """A schedule that has the key "a", and what its workers have seen.
-
-    Attributes:
-        at_work: Keys that workers have.
-        done: Each key that was worked on, with its failures before.
-        again: Keys that were added while a worker had them.
-        removed: Keys that were removed for good.
-    """
+    """A schedule that has the key "a", and what its workers have seen."""
 
     def __init__(self, **options):
         self.schedule = Schedule(backoff=ConstantBackOff(1), notify=lambda *_: None, **options)
-        self.at_work, self.done, self.again, self.removed = [], [], [], []
+        self.at_work, self.removed = [], []
+        self.done = []  # each key that was worked on, with its failures before
+        self.again = []  # keys that were added while a worker had them
         self._is_grouped = "limit" in options
         self.schedule.add("a")
 
@@ -67,10 +62,6 @@ class Play:
         self.removed.append("a")
         self.schedule.close()
 
-    def remove_and_add(self):
-        self.schedule.remove("a")
-        self.schedule.add("a")
-
     def work_and_be_interrupted(self):
         def act(job):
             if not self.again:
@@ -87,9 +78,6 @@ class Play:
     def drain(self):
         assert self.schedule.drain()
         assert self.done, "drained, while a worker had a key"
-
-    def look(self):
-        self.schedule.remove("none")
 
     def take_in_vain(self):
         with suppress(WouldBlock):
@@ -127,7 +115,10 @@ MODELS = {
         lambda p, left: not len(p.schedule),
     ),
     "removed and added anew while its work fails": (
-        {"worker": works(2, lambda job: job.failures or job.fail()), "other": Play.remove_and_add},
+        {
+            "worker": works(2, lambda job: job.failures or job.fail()),
+            "other": lambda p: [p.schedule.remove("a"), p.schedule.add("a")],
+        },
         lambda p, left: p.done[0] == ("a", 0) and left <= ["a"],
     ),
     "given back by a worker that is interrupted": (
@@ -143,7 +134,11 @@ MODELS = {
         lambda p, left: left == [],
     ),
     "taken, and ended while another looks": (
-        {"worker": works(1), "ends": lambda p: p.job.retry_in(1), "looks": Play.look},
+        {
+            "worker": works(1),
+            "ends": lambda p: p.job.retry_in(1),
+            "looks": lambda p: p.schedule.remove("none"),
+        },
         lambda p, left: p.done == [("a", 0)] and left == [],
     ),
     "taken, and asked for as it ends while another waits": (

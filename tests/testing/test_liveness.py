@@ -246,15 +246,14 @@ def test_a_coroutine_that_catches_every_deadlock_does_not_spin_for_ever(auto):
         asyncio.run(main())
 
 
-async def _behind_a_thread():
-    await asyncio.to_thread(CancellationToken().wait)
-
-
-async def _behind_a_shield():
-    await asyncio.shield(asyncio.ensure_future(asyncio.Event().wait()))
-
-
-@pytest.mark.parametrize("wait", [_behind_a_thread, _behind_a_shield])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda: asyncio.to_thread(CancellationToken().wait),
+        lambda: asyncio.shield(asyncio.ensure_future(asyncio.Event().wait())),
+    ],
+    ids=["thread", "shield"],
+)
 def test_a_deadlock_behind_a_thread_or_a_shield_is_raised_and_not_reported(auto, wait):
     reported = []
 
