@@ -38,12 +38,7 @@ SETTLE = 0.3
 
 
 class Meter:
-    """Follows a fleet through its start, a window in which it polls, and its end.
-
-    Args:
-        count: How many keys it has.
-        window: How long it is measured, in seconds.
-    """
+    """Follows a fleet through its start, a window of seconds in which it polls, and its end."""
 
     def __init__(self, count, window):
         self.window = window
@@ -266,14 +261,7 @@ async def ticks(due, late, token=None):
 
 
 def in_tasks(start, count, window, *, by_token=False):
-    """Measure a task for each key in one event loop, ended by a token or each by a cancel.
-
-    Args:
-        start: Returns the task, or its coroutine, for a due time.
-        count: How many there are.
-        window: How long they are measured, in seconds.
-        by_token: Whether ``start`` takes a token.
-    """
+    """Measure a task for each key in one event loop, ended by a token or each by a cancel."""
 
     async def run():
         token = CancellationToken()

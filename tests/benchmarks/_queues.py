@@ -18,15 +18,7 @@ async def _nothing():
 
 @dataclass
 class Ends:
-    """The methods of one queue; None: it has no such thing.
-
-    Attributes:
-        send: Blocks its thread while there is no room.
-        receive: Blocks its thread while there is nothing.
-        send_async: Does so in a loop.
-        receive_async: Does so in a loop.
-        close: Run in the loop when all is done.
-    """
+    """The methods of one queue; None: it has no such thing. The loop closes it in the end."""
 
     send: Any = None
     receive: Any = None

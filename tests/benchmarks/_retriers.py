@@ -31,13 +31,9 @@ MOST = 5
 
 
 class Subject:
-    """A statement that makes one call with its retries.
+    """A statement that makes one call with its retries, as a user writes it.
 
-    Args:
-        statement: What is timed, as a user writes it.
-        measure: Measures it.
-        plan: Whether each coming call of the operation fails.
-        around: Made and entered around each measurement, untimed.
+    The plan says whether each coming call fails; ``around()`` is entered before it is timed.
     """
 
     def __init__(self, statement, measure, plan, around):

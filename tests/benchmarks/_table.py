@@ -47,10 +47,7 @@ def is_installed(package):
 def interleaved(subjects, rounds, *, warm_up=False):
     """Measure each subject once a round, in an order that changes from round to round.
 
-    Args:
-        subjects: Each callable measures once and returns its figures by name.
-        rounds: How often.
-        warm_up: Whether a round that does not count comes first.
+    A subject returns its figures by name. The first round does not count if it is to warm up.
     """
     names = list(subjects)
     if warm_up:
