@@ -95,10 +95,7 @@ class Scene:
     def faults(self, may_be=(), may_be_gone=(), must_be=()):
         """Say what is wrong once all jobs have been ended or dropped, and all keys fell due.
 
-        Args:
-            may_be: Keys that may be there.
-            may_be_gone: Keys that may have left.
-            must_be: Keys that must be there, beside "held" and "late".
+        "held", "late" and all that was got must be there, too.
         """
         now = self.clock.now
         faults = [f"{s._recheck} sleeps" for s in self.sleepers if s.sleeps_too_long(now)]

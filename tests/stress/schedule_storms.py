@@ -19,12 +19,7 @@ LATE = 5.0
 
 
 class Fleet:
-    """A schedule, its workers, and what they do; whoever waits does so for as long as it takes.
-
-    Attributes:
-        at_work: Keys that workers have.
-        done: One entry for each job that has ended.
-    """
+    """A schedule, its workers, and what they do; whoever waits does so for as long as it takes."""
 
     def __init__(self, draw):
         limit = draw.choice([None, 1, 3])
@@ -35,8 +30,8 @@ class Fleet:
             group=None if limit is None else lambda key: key % 4,
             limit=limit,
         )
-        self.at_work = {}
-        self.done = []
+        self.at_work = {}  # who has a key
+        self.done = []  # one entry for each job that has ended
         self.schedule.add_all(range(STEADY), over=0)
 
     async def work(self, face, *, draw):
