@@ -311,6 +311,7 @@ def _may_go_on(
         token.cancel("the activity was cancelled")
     elif activity.is_worker_shutdown():
         token.cancel("the worker shuts down")
+    del token  # a log may keep the traceback of a heartbeat that fails
     if ended.cancelled:
         return False
     if heartbeat is not None:

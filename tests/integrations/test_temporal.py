@@ -31,7 +31,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
-from tests.helpers import PATIENCE, eventually, turns
+from tests.helpers import PATIENCE, collect_garbage, eventually, turns
 
 PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
 
@@ -341,17 +341,33 @@ def new_threads(before):
     return set(threading.enumerate()) - set(before)
 
 
-def test_a_watch_ends_once_nobody_holds_the_token():
+@pytest.mark.parametrize("fails", [False, True])  # a log keeps the traceback of one that fails
+def test_a_watch_ends_once_nobody_holds_the_token(monkeypatch, caplog, fails):
     """Temporal may raise its error in a thread exactly where the block is left."""
+    beats = threading.Semaphore(0)
+
+    def heartbeat():
+        beats.release()
+        if fails:
+            raise RuntimeError("not now")
+
+    def interrupted(*_):
+        raise CancelledError
 
     def body():
-        block = activity_token(interval=0.001)
+        block = activity_token(interval=0.001, heartbeat=heartbeat)
         block.__enter__()
-        block.gen = None  # never left
+        for _ in range(2):
+            assert beats.acquire(timeout=PATIENCE)
+        with monkeypatch.context() as patched, pytest.raises(CancelledError):
+            patched.setattr(CancellationToken, "cancel", interrupted)
+            block.__exit__(None, None, None)
 
     before = threading.enumerate()
     ActivityEnvironment().run(body)
+    collect_garbage()
     eventually(lambda: not new_threads(before), "the end of all threads")
+    assert any(record.exc_info for record in caplog.records) == fails
 
 
 def test_outside_of_an_activity_there_is_no_token():
