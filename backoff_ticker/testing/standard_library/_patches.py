@@ -44,7 +44,7 @@ class Patches:
         """Apply patches inside the block, unless another user has done so."""
         with self._lock:
             if not self._users:
-                for patch in patches:
+                for patch in [*patches]:  # what fails to find one has applied none
                     self.apply(patch)
             self._users += 1
         try:

@@ -135,6 +135,17 @@ def test_a_replacement_of_several_originals(monkeypatch):
     assert vars(later) == names
 
 
+def test_a_module_that_does_not_show_what_it_holds(monkeypatch):
+    class Lazy:
+        @property
+        def __dict__(self):
+            raise ImportError("an optional part is not installed")
+
+    monkeypatch.setitem(sys.modules, "zzz_lazy", Lazy())
+    with pytest.raises(ImportError, match="an optional part"):
+        explore(bodies.pool, schedules=1)
+
+
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # has several threads
 def test_a_forked_child_belongs_to_no_schedule():
     before, codes = (threading.Lock, time.sleep, selectors.DefaultSelector.select), []
