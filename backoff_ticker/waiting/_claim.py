@@ -15,7 +15,7 @@ The rule of a change:
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks and other code of users come after the change.
 
-``tests/waiting/test_claims.py`` checks the byte code of every change.
+``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line.
 ``acquire()`` is a function in Python: CPython runs no handler when one returns. Its first step is
 written out where speed matters: ``try: del claim[FREE]``, ``except IndexError: acquire(claim)``.
 

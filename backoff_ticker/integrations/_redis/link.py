@@ -35,9 +35,10 @@ class Link:
 
     It has two daemon threads, each with a connection of its own. The *listener* subscribes, calls
     ``hear()``, and reconnects at the pace of a ticker. The *teller* calls ``exchange()`` once the
-    listener has subscribed, after each ``tell()``, and every ``max(1, socket_timeout)`` seconds, in
-    case Redis has forgotten. If one connection fails, both are made again. A Redis that stops
-    answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
+    listener has subscribed, so no change is missed, after each ``tell()``, and every
+    ``max(1, socket_timeout)`` seconds, in case Redis has forgotten. If one connection fails, both
+    are made again. A Redis that stops answering is noticed within
+    ``socket_timeout + max(1, socket_timeout)`` seconds.
     """
 
     def __init__(
