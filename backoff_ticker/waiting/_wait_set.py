@@ -41,7 +41,8 @@ class Waiter:
 
     Attributes:
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        domain: Its wake domain: ``THREADS``, or the identity of its loop, its clock or itself.
+        domain: Its wake domain: ``THREADS``, or the identity of its loop (a reference would keep
+            that alive), its clock or itself.
         generation: The process generation of its thread or loop; others do not run here.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
