@@ -173,7 +173,11 @@ def failed_with(error: Exception, role: str, failing_component: object) -> End:
 
 
 class PolicyRun:
-    """A started policy that is asked by one thread at a time. Errors become an ``End``."""
+    """A started policy that is asked by one thread at a time. Errors become an ``End``.
+
+    With ``feedback`` it needs the outcome of the work before it says a delay. Its ``token`` is
+    cancelled with the one that was given, or with the policy's own; None: neither.
+    """
 
     __slots__ = ("backoff", "feedback", "token")
 
