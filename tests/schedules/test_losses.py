@@ -32,6 +32,13 @@ def keys_of(jobs):
     return sorted(job.key for job in jobs)
 
 
+def told_removal(schedule, key):
+    """Tell a schedule to remove a key; return the change, which nobody has made yet."""
+    change = _core.Change(Keys.remove, key)
+    schedule._told.append(change)
+    return change
+
+
 def in_child(check):
     """Return whether ``check()`` is true in a forked child."""
     effort.leave_the_tracer()
@@ -77,9 +84,9 @@ def test_no_loop_of_an_owner_jumps_back_outside_of_its_try():
 def test_an_owner_who_is_interrupted_makes_what_other_threads_have_told_and_answers_them():
     def run(interrupt):
         schedule = schedule_of("a")
-        removed = _core.Change(Keys.remove, "a")
-        added = _core.Change(Keys.add, [Entry("b", schedule._monotonic(), 0.0, None)])
-        schedule._told += [removed, added]
+        removed = told_removal(schedule, "a")
+        entry = Entry("b", schedule._monotonic(), 0.0, None)
+        schedule._told.append(_core.Change(Keys.add, [entry]))
         with contextlib.suppress(Interrupted), interrupt:
             len(schedule)
         interrupt.forget()
