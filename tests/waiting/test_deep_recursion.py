@@ -46,10 +46,9 @@ def with_frames(left: int, call: Any) -> Any:
     def descend(levels: int) -> Any:
         return call() if levels == 0 else descend(levels - 1)
 
-    levels = room() - left - 4
-    gc.disable()  # finalizers of what other tests have left would have no room
+    gc.disable()  # finalizers of what was dropped before would have no room
     try:
-        return descend(levels)
+        return descend(room() - left - 4)
     except RecursionError as error:
         return error.with_traceback(None)
     finally:
@@ -72,6 +71,7 @@ def limited(call: Any, left: int | None) -> Any:
 def small_stack():
     """Have it filled up in less time."""
     before = sys.getrecursionlimit()
+    gc.collect()  # not where the stack is full
     sys.setrecursionlimit(before - room() + 100)
     yield
     sys.setrecursionlimit(before)
