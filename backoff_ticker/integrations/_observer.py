@@ -114,7 +114,8 @@ class Observer(ABC):
         """Record a failure that will be retried, or the end of a run. It is a hook of retries."""
         self._tell(_of_retry, outcome)
 
-    on_success = on_give_up = on_retry
+    on_success = on_retry
+    on_give_up = on_retry
 
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
