@@ -53,10 +53,11 @@ class OpenTelemetryObserver(MetricsObserver):
     Make one when the program starts, and give it to what it is to observe.
 
     The metrics, with their attributes. All names but ``error.type`` begin with ``backoff_ticker.``,
-    which is left out here.
+    which is left out of most here.
 
     - ``retries``: failures that were retried; ``operation``, ``error.type``.
-    - ``retry.delay``: a histogram of the delays before retries, in seconds; ``operation``.
+    - ``backoff_ticker.retry.delay``: a histogram of the delays before retries, in seconds;
+      ``operation``.
     - ``runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if they failed.
     - ``circuits``: how many circuits are in this state now; ``circuit.name``, ``circuit.state``.
     - ``circuit.changes``: changes to this state; ``circuit.name``, ``circuit.state``.
