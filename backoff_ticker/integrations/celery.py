@@ -11,8 +11,15 @@ from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from .. import CancellationToken, CircuitOpen, StopReason, attempts, configure
-from ..policies import ExponentialBackOff, delay_after
+from .. import (
+    CancellationToken,
+    CircuitOpen,
+    ExponentialBackOff,
+    StopReason,
+    attempts,
+    configure,
+    delay_after,
+)
 from ._shared import check_policy, imports_of_extra
 
 with imports_of_extra("celery"):

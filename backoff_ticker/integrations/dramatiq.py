@@ -8,8 +8,16 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import STOP, CircuitOpen, RetryAfter, attempts, retry_call, with_max_retries
-from ..policies import ExponentialBackOff, delay_after
+from .. import (
+    STOP,
+    CircuitOpen,
+    ExponentialBackOff,
+    RetryAfter,
+    attempts,
+    delay_after,
+    retry_call,
+    with_max_retries,
+)
 from ._shared import bounded, check_policy, find_permanent, imports_of_extra
 
 with imports_of_extra("dramatiq"):

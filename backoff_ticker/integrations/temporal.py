@@ -11,11 +11,21 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import STOP, ConstantBackOff, attempts, with_max_retries
-from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
-from ..cancellation import CancellationToken
-from ..policies import ExponentialBackOff, delay_after
-from ..tickers import AsyncTicker, Ticker
+from .. import (
+    STOP,
+    AsyncTicker,
+    CancellationToken,
+    Cancelled,
+    CircuitOpen,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    RetryAfter,
+    Ticker,
+    attempts,
+    delay_after,
+    with_max_retries,
+)
 from ._shared import (
     as_positive_seconds,
     bounded,
