@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import weakref
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from functools import partial, wraps
 
 import pytest
 
@@ -29,6 +31,32 @@ def configure_django():
     if not of_django.configured:
         of_django.configure(ALLOWED_HOSTS=["*"], SECRET_KEY="tests", LOGGING_CONFIG=None)
         django.setup()
+
+
+def run_by(run):
+    """Return a decorator: ``run(test)`` runs a test that is a coroutine function."""
+
+    def decorate(test):
+        @wraps(test)
+        def run_test(**arguments):
+            run(partial(test, **arguments))
+
+        return run_test
+
+    return decorate
+
+
+def fork(check):
+    """Fork a child, which ends with status 0 if it finds ``check()`` true; return who it is."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    return child
 
 
 def eventually(condition, what="the condition", patience=PATIENCE):

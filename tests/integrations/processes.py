@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.helpers import python
+from tests.helpers import fork, python
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how_to"
@@ -44,14 +43,7 @@ def run(script, **environment):
 @contextmanager
 def forked(check):
     """Fork a child, which is to find ``check()`` true; the end of the block waits for it."""
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if check() else 1
-        finally:
-            os._exit(status)
+    child = fork(check)
     yield
     assert os.waitpid(child, 0)[1] == 0
 

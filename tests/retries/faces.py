@@ -1,7 +1,6 @@
 """The six ways to run an operation with retries, behind one interface; three in trio, too."""
 
 import asyncio
-from functools import wraps
 from numbers import Real
 
 import pytest
@@ -15,7 +14,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from tests.helpers import collect_garbage
+from tests.helpers import collect_garbage, run_by
 from tests.retries.scripts import Recorded, Script, answered, now
 from tests.tickers.made_policies import Scripted
 
@@ -38,14 +37,8 @@ def in_loop(coroutine):
     return result
 
 
-def in_a_loop(test):
-    """Have a test, which is a coroutine function, run in a loop in which nothing may go wrong."""
-
-    @wraps(test)
-    def run_test(**arguments):
-        in_loop(test(**arguments))
-
-    return run_test
+in_a_loop = run_by(lambda test: in_loop(test()))
+"""Have a test, which is a coroutine function, run in a loop in which nothing may go wrong."""
 
 
 def in_trio(coroutine):

@@ -14,7 +14,7 @@ from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
 from tests import effort
-from tests.helpers import collect_garbage, in_thread
+from tests.helpers import collect_garbage, fork, in_thread
 from tests.interleaving import each_interleaving
 from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
@@ -42,14 +42,7 @@ def told_removal(schedule, key):
 def in_child(check):
     """Return whether ``check()`` is true in a forked child."""
     effort.leave_the_tracer()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = 0 if check() else 2
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitpid(fork(check), 0)[1] == 0
 
 
 def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):

@@ -1,12 +1,11 @@
 """Runs of trio for tests."""
 
 import asyncio
-from functools import partial, wraps
 
 import trio
 import trio.testing
 
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, run_by
 
 
 def run(function, *args):
@@ -33,28 +32,18 @@ def run_at_once(function, *args):
     return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def in_a_run(test):
-    """Have a test, which is a coroutine function, run in trio; it fails if it takes long."""
-
-    @wraps(test)
-    def run_test(**arguments):
-        run(partial(test, **arguments))
-
-    return run_test
+in_a_run = run_by(run)
+"""Have a test, which is a coroutine function, run in trio; it fails if it takes long."""
 
 
 def lasts(seconds):
     """Have it run on trio's clock for tests, on which it must take so long."""
 
-    def decorate(test):
-        @wraps(test)
-        def run_test(**arguments):
-            _, passed = run_at_once(partial(test, **arguments))
-            assert passed == seconds
+    def check(test):
+        _, passed = run_at_once(test)
+        assert passed == seconds
 
-        return run_test
-
-    return decorate
+    return run_by(check)
 
 
 def faces(function):
