@@ -20,7 +20,7 @@ class _Sentinel(enum.Enum):
 
 
 class Stop(_Sentinel):
-    """The type of ``STOP``, its only instance.
+    """What a policy answers if it gives up, instead of a delay: ``STOP``, the only instance.
 
     It is not equal to any number, so it cannot be mistaken for a delay.
 
@@ -34,7 +34,7 @@ class Stop(_Sentinel):
 
 
 class Closed(_Sentinel):
-    """The type of ``CLOSED``, its only instance.
+    """What ``select`` gives for a source that has ended: ``CLOSED``, the only instance.
 
     Example:
         >>> from backoff_ticker import CLOSED, Channel, select

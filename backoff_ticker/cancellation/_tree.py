@@ -2,8 +2,8 @@
 
 Invariants:
     1. A child, a waiter or a callback registers first, then it looks whether the token is
-       cancelled. A cancel marks the token first, then it looks who has registered. Both take the
-       lock of the same dict, or the claim of the set, so one of the two sees the other.
+       cancelled. A cancel marks the token first, then it looks who has registered. Both use the
+       same dict, which the interpreter locks, or the claim of the set: one sees the other.
     2. When a cancel returns to any caller, every descendant is marked. All its steps may be
        repeated, by several callers at once, and one cancel may interrupt another.
     3. A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents

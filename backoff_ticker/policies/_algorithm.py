@@ -39,7 +39,7 @@ _EXACT_CALLS = 100
 
 
 class AlgorithmBackOff(Policy):
-    """The base class of the seven feedback policies of Perl's Algorithm::Backoff: their options.
+    """The base class, with the options, of the seven policies of Perl's Algorithm::Backoff.
 
     This class has no rule for a delay itself: use one of the seven. ``FeedbackBackOff`` tells how
     a policy hears of failures and successes.

@@ -128,7 +128,7 @@ IMMUTABLE.update((ConstantBackOff, ZeroBackOff, StopBackOff))
 
 
 class ExponentialBackOff(MeasuresTime, Policy):
-    """Waits longer each time, around an interval that grows by a factor up to a maximum.
+    """Waits longer each time, up to a maximum, with jitter; gives up after 15 minutes.
 
     This is the default policy of ``retry``. Call number ``n`` (from 0) draws a delay uniformly from
     ``interval * (1 - randomization_factor)`` to ``interval * (1 + randomization_factor)``, where

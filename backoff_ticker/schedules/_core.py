@@ -6,7 +6,7 @@ user, which no change under a claim may do. What anybody tells the schedule is a
 owner, if there is none. So nothing waits for a thread that a signal handler has interrupted.
 
 Invariants:
-    * Only the owner touches ``_keys``, save to read a number.
+    * Only the owner changes ``_keys``, save ``dropped``; others look at it, and may be late.
     * An owner ends only when nothing is told. Who tells appends first, and looks for an owner then:
       so one of the two makes the change. The end of a job that nobody waits for is left to the next
       owner.
@@ -171,7 +171,7 @@ class ScheduleCore(Source):
         head = NO_DEADLINE if first is None else first[0]
         is_drained = len(keys.holds) <= len(keys.dropped) and self._is_awaited()
         if watch is not None and (is_drained or self._was_refused or self._head > head):
-            check_stack()
+            check_stack()  # now: ``picked`` gives the job back
         claim = self._readers.claim
         # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
@@ -198,7 +198,7 @@ class ScheduleCore(Source):
         return self._drains.first is not None or bool(self._drains.others)
 
     def _wake(self, taken: Any = EMPTY) -> None:
-        """Wake who waits, and give back a job that was taken. May be repeated."""
+        """Wake the first of each domain, and give back a job that was taken. May be repeated."""
         self._readers.wake_firsts()
         self._drains.wake_firsts()
         if taken is not EMPTY:

@@ -1,8 +1,8 @@
 """The keys of a schedule: which wait and until when, which a worker has. Nothing waits here.
 
-One thread at a time calls the methods: the *owner*, see ``_core``. A signal handler may raise
-anywhere in them, and then the owner repeats the change. So each may be repeated: an entry is put
-in line before it says when it is due, and is held before it leaves the line.
+One thread at a time calls the methods, save ``count()`` and ``in``: the *owner*, see ``_core``. A
+signal handler may raise anywhere in them, and then the owner repeats the change. So each may be
+repeated: an entry is put in line before it says when it is due, and held before it leaves the line.
 
 Invariants:
     * An entry waits if its ``due`` is a time, and then an item with this time is in the heap, or in
@@ -100,8 +100,8 @@ class Hold:
         self.again: float = NO_DEADLINE  # or when it was asked for once more meanwhile
         # Itself; None after its key was removed; another one after that was added again.
         self.follower: Entry | None = entry
-        # When it is due after its end, its failures then, and the time of the end. Due at
-        # NO_DEADLINE: it leaves, unless it was asked for; None: it leaves.
+        # After its end: when it is due (NO_DEADLINE: it leaves, unless it was asked for; None: it
+        # leaves), its failures, and the time of the end. Until then: as if nobody had got it.
         self.outcome: tuple[float | None, int, float] = due, entry.failures, due
         self.generation: int = _process.generation  # in which that was told
         # Tells if its job is dropped; None: that was not handed over yet, or has ended.

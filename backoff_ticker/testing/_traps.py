@@ -53,7 +53,7 @@ class Call(ParkingPlace):
 
 
 class Trap:
-    """Holds every call that participants make of one method of the clock; made by ``clock.trap()``.
+    """Stops each call of one method of the clock until you release it; ``clock.trap()`` makes it.
 
     Time may move while a call is held. The end of a ``with`` block closes the trap. ``kind`` is the
     name of the method.

@@ -73,7 +73,7 @@ else:
 
 
 class Tick(_TickFields):
-    """One tick of a ticker; ``float(tick)`` is its ``time``.
+    """What a ticker gives its reader; ``float(tick)`` is its ``time``.
 
     Attributes:
         number: From 1; ticks that ``Pace.SKIP`` dropped are not counted.

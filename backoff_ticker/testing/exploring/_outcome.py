@@ -23,7 +23,7 @@ class _Told(BackoffTickerError):
 
 
 class ScheduleStuck(_Told, RuntimeError):
-    """A schedule waits for what ``explore()`` does not see; whether the program is right is open.
+    """A thread waits for what ``explore()`` does not see; whether the program is right is open.
 
     Attributes:
         replay: The schedule, for ``explore(body, replay=...)``.
@@ -32,7 +32,7 @@ class ScheduleStuck(_Told, RuntimeError):
 
 
 class ScheduleFailure(_Told, AssertionError):
-    """A schedule went wrong; the message tells how, and how to have it again.
+    """``explore()`` found a fault; the message tells which, and how to have it again.
 
     Attributes:
         replay: The schedule, for ``explore(body, replay=...)``.
