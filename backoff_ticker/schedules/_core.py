@@ -316,8 +316,10 @@ class ScheduleCore(Source):
             raise ScheduleClosed
         if self._keys.dropped:
             self._end_dropped()
-        # Without an owner: a parent's may have left changes half made.
-        if self._head > self._monotonic() and self._owner is None:
+        # Without an owner: a parent's may have left changes half made. Not first in a forked child:
+        # keys that waited for a place of its parent's workers have one now.
+        is_known = self._owner is None and self._keys.generation == _process.generation
+        if is_known and self._head > self._monotonic():
             return EMPTY
         job = self._settle(takes=True)  # no call comes between taking a job and its return
         if job is EMPTY and self._readers.closed:

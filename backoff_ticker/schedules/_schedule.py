@@ -325,7 +325,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         Raises:
             TypeError, ValueError, RuntimeError: As for ``receive()``.
         """
-        limit = self._limit_of(timeout)
+        limit = self._begin_drain(timeout)
         names = "Schedule.drain()", "await schedule.drain_async()"
         while self.in_flight:
             if self._monotonic() >= limit:
@@ -335,7 +335,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
     async def drain_async(self, timeout: Seconds | None = None) -> bool:
         """Wait in a coroutine until no worker has a job, as ``drain()`` does in a thread."""
-        limit = self._limit_of(timeout)
+        limit = self._begin_drain(timeout)
         if trio_runs():
             await checkpoint()
         while self.in_flight:
@@ -343,6 +343,12 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 return False
             await park_coroutine(self._clock, (self._drains,), self._recheck_drain, limit)
         return True
+
+    def _begin_drain(self, timeout: Seconds | None) -> float:
+        """Return when a drain is over; no job is taken any more, if the schedule has ended."""
+        if self._token.cancelled:  # its readers may not know yet; of a deadline nobody tells them
+            self._token.cancel()
+        return self._limit_of(timeout)
 
     def _recheck_drain(self, waiter: Waiter) -> float | None:
         if not self.in_flight:

@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import Schedule, ScheduleClosed, WouldBlock
+from backoff_ticker import CancellationToken, Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
 from tests import effort
-from tests.helpers import collect_garbage, fork, in_thread
+from tests.helpers import SetClock, collect_garbage, fork, in_thread
 from tests.interleaving import each_interleaving
 from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
@@ -238,6 +238,15 @@ def test_a_job_of_the_parent_that_is_dropped_in_the_child_takes_no_other_key():
     jobs.pop().succeed()
 
 
+def test_a_key_that_waits_for_a_worker_of_the_parent_is_due_in_a_forked_child():
+    schedule = Schedule(group=lambda _: 0, limit=1)
+    schedule.add_all("ab")
+    job = schedule.receive(0)
+    assert all_due(schedule) == []
+    assert in_child(lambda: schedule.receive_nowait().key == "b")
+    job.leave()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("what", ["receive", "end", "settle"])
@@ -309,3 +318,31 @@ def test_no_job_is_taken_once_close_has_returned(monkeypatch):
         for job in jobs:
             job.leave()
     assert {(0, 0), (1, 1)} <= {*seen}
+
+
+def test_no_job_is_taken_once_a_schedule_is_drained_after_its_deadline(monkeypatch):
+    """A deadline that passes tells nobody."""
+
+    def begin():
+        clock = SetClock()
+        token = CancellationToken(deadline=clock.now + 10, clock=clock)
+        schedule = schedule_of("a", clock=clock, token=token)
+        jobs = []
+
+        def take():
+            with contextlib.suppress(WouldBlock, ScheduleClosed):
+                jobs.append(schedule.receive_nowait())
+
+        def drain():
+            clock.advance(11)
+            return schedule.drain(0), jobs
+
+        return take, drain
+
+    seen = set()
+    for _, (is_drained, jobs) in each_interleaving(begin, monkeypatch):
+        seen.add((is_drained, len(jobs)))
+        for job in jobs:
+            job.leave()
+    assert (True, 1) not in seen
+    assert {(True, 0), (False, 1)} <= seen
