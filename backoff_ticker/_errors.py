@@ -207,8 +207,8 @@ class Permanent(BackoffTickerError):
 
     The retry ends and raises ``error`` itself. It is found along ``__cause__``, too: after ``raise
     OSError from Permanent(ValueError())`` the retry raises the ``ValueError``. An error that was
-    only raised while a ``Permanent`` was handled (its ``__context__``) does not count. Outside of
-    a retry it is an exception like any other.
+    only raised while a ``Permanent`` was handled (its ``__context__``) does not count. In a job of
+    a ``Schedule`` it gives the key up; elsewhere it is an exception like any other.
 
     Source: ``Permanent`` of cenkalti/backoff v4.
 

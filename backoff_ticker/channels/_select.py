@@ -147,7 +147,8 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         sources: Tickers of either kind, channels, schedules, timers and tokens. With a channel of
             capacity 0, a ``select`` that waits counts as a receiver.
         timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. The clock of
-            the tickers, timers and deadlines measures it; without any, that of the first source.
+            the tickers, schedules, timers and deadlines measures it; without any, that of the first
+            source.
 
     Returns:
         A tuple of the source and its value: a tick, an item, a job, the time at which a timer
@@ -155,10 +156,11 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 
     Raises:
         TimeoutError: No source was ready in time.
-        TypeError, ValueError: There is no source, or an argument is not one; tickers, timers and
-            deadlines are on different clocks; ``timeout`` is not a finite duration >= 0.
-        RuntimeError: It has to wait where an event loop runs, for channels and tokens only, and
-            without a timeout; any other wait blocks that loop, with a ``RuntimeWarning``.
+        TypeError, ValueError: There is no source, or an argument is not one; tickers, schedules,
+            timers and deadlines are on different clocks; ``timeout`` is not a finite duration >= 0.
+        RuntimeError: It has to wait where an event loop runs, without a timeout, and for nothing
+            that comes by itself, such as a tick; any other wait blocks that loop, with a
+            ``RuntimeWarning``.
         Exception: The policy of a ticker failed; its error is raised once.
 
     Example:
