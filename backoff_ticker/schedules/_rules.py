@@ -115,18 +115,20 @@ class Rules:
         """Return when a key is due after a failure, and how long that is."""
         entry = hold.entry
         slot = entry.advance(hold.due, now)
-        policy: Any = self._backoff if isinstance(verdict, bool) else verdict
+        wait = verdict if isinstance(verdict, float) else None
+        # The policy is asked even if the error says how long to wait: it may have had enough.
+        policy: Any = self._backoff if isinstance(verdict, (bool, float)) else verdict
         if policy is None and entry.every:
-            return slot, slot - now
-        if policy is STOP or isinstance(policy, float):
-            delay: Any = policy
+            return (slot, slot - now) if wait is None else (later(now, wait), wait)
+        if policy is STOP:
+            delay: Any = STOP
         elif is_feedback(policy):
             delay = tell(self._run_of(entry, policy), "failure", None)
         else:
             delay = delay_after(_DEFAULT_BACKOFF if policy is None else policy, failures)
         if delay is STOP:
             return NO_DEADLINE, NO_DEADLINE
-        seconds = checked_delay(policy, delay)
+        seconds = checked_delay(policy, delay) if wait is None else wait
         return later(now, seconds), seconds
 
     def due_after_rest(self, hold: Hold, now: float, seconds: float) -> float:

@@ -84,7 +84,9 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             of a feedback policy. ``STOP``: the key leaves. None means the grid, or without
             ``every`` ``ExponentialBackOff()``, which gives up after 15 minutes.
         on: Which errors are failures that a job swallows, as in ``retry``: a type, tuple, union,
-            mapping or function. None: all but those that mean a wrong program.
+            mapping or function. None: all but those that mean a wrong program. Whatever it says, a
+            ``RetryAfter`` sets the rest, and a ``Permanent`` gives the key up. ``backoff`` is asked
+            even if the error, or ``on``, sets the rest, 6 hours at most: ``STOP`` counts.
         token: A ``CancellationToken`` that ends the iterations.
         clock: Measures all times. None means the current clock.
         group: A function of the key, called when it is added: what it returns names its group.
@@ -250,9 +252,9 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             ScheduleClosed: The schedule was closed, or its token is cancelled.
             TimeoutError: No key was due in time.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait where an event loop runs, and no key falls due (else a
-                ``RuntimeWarning``), or in a signal handler that has interrupted a call of the
-                schedule.
+            RuntimeError: It has to wait where an event loop runs, without a timeout, and no key
+                falls due (else a ``RuntimeWarning``), or in a signal handler that has interrupted a
+                call of the schedule.
         """
         limit = self._limit_of(timeout)
         names = "Schedule.receive()", "await schedule.receive_async()"

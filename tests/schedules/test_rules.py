@@ -168,21 +168,19 @@ def test_without_a_policy_the_grid_counts_or_the_default_one(clock, told):
     schedule = schedule_of("a", every=10, **told.hooks)
     clock.advance(4)
     fail_once(schedule)
-    queue = Schedule(**told.hooks)
-    queue.add("b")
-    fail_once(queue)
-    (*_, of_grid), (*_, of_default) = told.failures
-    assert of_grid == 6
-    assert 0.25 <= of_default <= 0.75
+    fail_once(schedule_of("b", **told.hooks))
+    fail_once(schedule_of("c", every=10, **told.hooks), RetryAfter(7))
+    of_default = pytest.approx(0.5, abs=0.25)
+    assert [delay for *_, delay in told.failures] == [6, of_default, 7]
 
 
 @pytest.mark.parametrize(
     ("error", "delays"),
     [
-        (ConnectionError(), [7, 7, 7]),
-        (TimeoutError(), [2, 4, 8]),
-        (OSError(), [3, 3, 3]),
-        (RetryAfter(40), [40]),
+        (ConnectionError(), [7, 7, 7, None]),
+        (TimeoutError(), [2, 4, 8, 16]),
+        (OSError(), [3, 3, 3, None]),
+        (RetryAfter(40), [40, 40, 40, None]),
         (RetryAfter(7 * HOUR, ValueError()), [6 * HOUR]),
         (Permanent(OSError()), [None]),
         (BlockingIOError(), [5, None]),
@@ -196,7 +194,8 @@ def test_an_error_may_have_a_delay_or_a_policy_of_its_own(clock, told, error, de
         TimeoutError: ExponentialBackOff(2, 0, 2),
         BlockingIOError: with_max_retries(ConstantBackOff(5), 1),
     }
-    schedule = schedule_of("a", backoff=ConstantBackOff(3), on=on, **told.hooks)
+    backoff = with_max_retries(ConstantBackOff(3), 3)  # which may end the delays of errors, too
+    schedule = schedule_of("a", backoff=backoff, on=on, **told.hooks)
     for delay in delays:
         fail_once(schedule, error)
         assert due_in(clock, schedule) == delay
@@ -289,13 +288,14 @@ def test_each_key_has_a_copy_of_a_feedback_policy_that_is_told_of_each_outcome(
     assert [copy.told for copy in policy.made] == [[names[letter] for letter in script]]
 
 
-def test_a_feedback_policy_is_asked_after_a_success_that_follows_an_error_of_another(clock):
-    schedule = Schedule(backoff=Watched(4.0), on={OSError: Watched()}, notify=lambda *_: None)
-    schedule.add("a")
-    fail_once(schedule, OSError())
-    clock.advance(1)
-    schedule.receive_nowait().succeed()
-    assert due_in(clock, schedule) == 4
+def test_a_feedback_policy_hears_of_all_but_the_errors_of_another(clock, told):
+    policy, on = Watched(4.0), {OSError: Watched(), KeyError: 7}
+    schedule = schedule_of("a", backoff=policy, on=on, **told.hooks)
+    for error, due in ((OSError(), 1), (None, 4), (KeyError(), 7)):
+        fail_once(schedule, error) if error else schedule.receive_nowait().succeed()
+        assert due_in(clock, schedule) == due
+        clock.advance(due)
+    assert policy.made[-1].told == ["success", "failure"]
 
 
 # Who is told, and what fails
