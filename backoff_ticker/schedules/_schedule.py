@@ -369,6 +369,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return True
 
     def __repr__(self) -> str:
+        self._settle()
         state = "closed" if self._token.cancelled else "open"
         return f"<Schedule {state}, {counted(self._keys.count(), 'key')}>"
 

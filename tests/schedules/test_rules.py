@@ -43,8 +43,8 @@ def test_after_a_success_a_key_without_a_grid_leaves_and_its_failures_begin_anew
     for _ in "ab":
         workers.work_once(schedule, lambda job: job.fail())
     job = workers.work_once(schedule)
-    assert (job.failures, len(schedule), schedule.failing) == (2, 0, 0)
-    schedule.add("a")
+    assert (repr(schedule), schedule.failing) == ("<Schedule open, 0 keys>", 0)
+    assert (job.failures, len(schedule), schedule.add("a")) == (2, 0, True)
     assert workers.work_once(schedule).failures == 0
     assert told.ends == []
 
