@@ -61,6 +61,35 @@ def test_ten_tenths_are_one(auto):
     assert auto.monotonic() == 1.0
 
 
+def test_a_deadline_between_two_nanoseconds_passes(auto):
+    """anyio and the keep-alive of aiohttp's server look at the time, and ask again."""
+
+    def look():
+        if loop.time() < deadline:
+            loop.call_at(deadline, look)
+        else:
+            loop.stop()
+
+    loop, deadline = auto.new_event_loop(), 0.1 + 0.2
+    look()
+    loop.run_forever()
+    assert auto.monotonic() == 0.3 < loop.time() == deadline
+    loop.run_until_complete(asyncio.sleep(0.7))
+    assert auto.monotonic() == loop.time() == 1.0
+    loop.close()
+
+
+def test_a_sleep_of_what_is_left_passes_time(auto):
+    async def main():
+        await asyncio.sleep(0.1)
+        deadline = auto.monotonic() + 0.2
+        while (left := deadline - auto.monotonic()) > 0:
+            await asyncio.sleep(left)
+
+    asyncio.run(main())
+    assert auto.monotonic() == 0.300000001
+
+
 def test_loops_that_are_closed_leave_nothing_behind(auto):
     for _ in range(20):
         asyncio.run(asyncio.sleep(0))
