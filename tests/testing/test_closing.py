@@ -22,6 +22,7 @@ def test_a_clock_is_entered_once(clock):
 def test_what_somebody_patches_inside_the_block_stays_after_it(monkeypatch):
     """As a library for tests or for tracing does, which keeps what it found and calls that."""
     started = []
+    monkeypatch.setattr(threading.Thread, "start", threading.Thread.start)  # back after the test
     with VirtualClock() as clock:
         found = threading.Thread.start
         monkeypatch.setattr(
@@ -33,7 +34,7 @@ def test_what_somebody_patches_inside_the_block_stays_after_it(monkeypatch):
         thread.join()
         assert clock.monotonic() == 5.0
     assert started == ["mine"]
-    monkeypatch.undo()
+    monkeypatch.setattr(threading.Thread, "start", found)
     threading.Thread(target=started.append, args=("real",)).start()
     eventually(lambda: started == ["mine", "real"])
 

@@ -265,7 +265,7 @@ class Explorer:
 
     def _visit(self, file: str, line: int) -> None:
         schedule = schedule_here()
-        if schedule is not None:
+        if schedule is not None and hasattr(schedule, "running"):  # else Thread.start() is theirs
             self._reached = self._reached or in_another(schedule)
             schedule.point(file, line)
 

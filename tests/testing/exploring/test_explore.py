@@ -367,6 +367,17 @@ def test_a_watched_folder_may_hold_this_package():
     assert failure_of(bodies.lost_update, watch=[package.parent, bodies], schedules=99)
 
 
+def test_a_watched_module_may_have_replaced_the_start_of_threads(monkeypatch, tmp_path):
+    """As packages for tracing do: it starts the body's thread, too."""
+    text = "def start(thread):\n    log.append(thread)\n    found(thread)\n    log.clear()\n"
+    file = tmp_path / "tracing.py"
+    file.write_text(text, "utf-8")
+    names = {"found": threading.Thread.start, "log": []}
+    exec(compile(text, str(file), "exec"), names)
+    monkeypatch.setattr(threading.Thread, "start", names["start"])
+    assert explore(bodies.update_with_a_lock, watch=[file, bodies], schedules=9).schedules
+
+
 def test_a_watched_module_may_have_an_object_that_is_made_when_it_is_used(monkeypatch):
     class Lazy:
         @property
