@@ -20,7 +20,7 @@ class _Sentinel(enum.Enum):
 
 
 class Stop(_Sentinel):
-    """What a policy answers if it gives up, instead of a delay: ``STOP``, the only instance.
+    """The type of ``STOP``, which a policy answers instead of a delay if it gives up.
 
     It is not equal to any number, so it cannot be mistaken for a delay.
 
@@ -34,7 +34,7 @@ class Stop(_Sentinel):
 
 
 class Closed(_Sentinel):
-    """What ``select`` gives for a source that has ended: ``CLOSED``, the only instance.
+    """The type of ``CLOSED``, which ``select`` returns for a source that has ended.
 
     Example:
         >>> from backoff_ticker import CLOSED, Channel, select
