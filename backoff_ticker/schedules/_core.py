@@ -278,8 +278,9 @@ class ScheduleCore(Source):
         """Whether somebody may wait for the end of a hold, after which its key is ``due``.
 
         Nobody waits for a key that is due later than the next one: who takes that one, ends this.
+        An owner may make another one the next just now, without having seen what was told.
         """
-        if due is None or self._keys.limit:
+        if due is None or self._keys.limit or self._owner is not None:
             return True
         return min(due, hold.again) < self._head or self._is_awaited()
 

@@ -402,6 +402,26 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
         assert [sleeper for sleeper in scene.sleepers if sleeper.sleeps_too_long(now)] == []
 
 
+def test_a_key_that_rests_once_the_next_one_is_taken_is_seen_by_who_waits(monkeypatch):
+    """Its end may be told while the taker makes known when the next key falls due."""
+    scenes = []
+
+    def begin():
+        scenes[:] = [scene := Scene(every=None)]
+        scene.sleepers.pop().unregister()  # the drain, for which each end would be made at once
+        scene.due()
+        return scene.take, scene.job.fail
+
+    for _ in each_interleaving(begin, monkeypatch):
+        [scene] = scenes
+        [reader] = scene.sleepers
+        with suppress(WouldBlock):
+            scene.take()  # as the reader's time has come
+        reader.look_again()
+        assert reader.until == scene.clock.now + 30
+        assert scene.faults(must_be=["a"]) == []
+
+
 # Keys whose methods raise
 
 
