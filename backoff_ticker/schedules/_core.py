@@ -303,9 +303,11 @@ class ScheduleCore(Source):
         self._settle()  # in a forked child, those of its parent are no longer there
         while self._keys.dropped:
             try:
-                self._keys.dropped.popleft().fail()
+                job = self._keys.dropped.popleft()
             except IndexError:
                 return  # another reader does it
+            try:
+                job.fail()
             except Exception as error:  # this reader has nothing to do with it
                 report(error, "Exception at the end of a job that was dropped", self)
 

@@ -137,12 +137,13 @@ def test_drain_is_woken_when_only_dropped_jobs_are_left(clock):
     assert waits.result() is True
 
 
-def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
+@pytest.mark.parametrize("kind", [ValueError, IndexError])
+def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch, kind):
     reported = []
     monkeypatch.setattr(sys, "unraisablehook", reported.append)
 
     def notify(*_):
-        raise ValueError("of notify")
+        raise kind("of notify")
 
     schedule = schedule_of("a", clock=clock, notify=notify)
     with pytest.warns(ResourceWarning, match="'a'"):
