@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     Owner = tuple[int, int]  # generation, thread
 
 _PATIENCE = 1000
-"""How often who wants an answer lets other threads run until their owner has made a change."""
+"""How often who wants an answer, or a job without a wait, lets other threads run until they do not
+own the keys."""
 
 
 class Change:
@@ -105,7 +106,7 @@ class ScheduleCore(Source):
     def _settle(self, *, takes: bool = False) -> Any:
         """Own the keys, if nobody does: make what was told, and take the job that is due first.
 
-        ``EMPTY``: none was to be taken or is due, or there is another owner. May be repeated.
+        ``EMPTY``: none was to be taken, or is due. None: there is an owner. May be repeated.
         """
         mark = _process.generation, get_ident()
         claim = self._readers.claim
@@ -115,7 +116,7 @@ class ScheduleCore(Source):
         try:
             owner = self._owner
             if owner is not None and owner[0] == mark[0]:
-                return EMPTY
+                return None
             self._owner = mark
         finally:
             claim += FREED
@@ -313,21 +314,31 @@ class ScheduleCore(Source):
 
     # Reading
 
-    def _poll(self) -> Any:
-        """Take the job that is due first, else return ``EMPTY``; raises as ``receive()`` does."""
-        if self._token.cancelled:
-            raise ScheduleClosed
-        if self._keys.dropped:
-            self._end_dropped()
-        # Without an owner: a parent's may have left changes half made. Not first in a forked child:
-        # keys that waited for a place of its parent's workers have one now.
-        is_known = self._owner is None and self._keys.generation == _process.generation
-        if is_known and self._head > self._monotonic():
-            return EMPTY
-        job = self._settle(takes=True)  # no call comes between taking a job and its return
-        if job is EMPTY and self._readers.closed:
-            raise ScheduleClosed
-        return job
+    def _poll(self, *, waits: bool = False) -> Any:
+        """Take the job that is due first, else return ``EMPTY``; raises as ``receive()`` does.
+
+        Whoever ``waits`` is woken if another thread owns the keys now; others look again.
+        """
+        patience = 0 if waits else _PATIENCE
+        while True:
+            if self._token.cancelled:
+                raise ScheduleClosed
+            if self._keys.dropped:
+                self._end_dropped()
+            # Without an owner: a parent's may have left changes half made. Not first in a forked
+            # child: keys that waited for a place of its parent's workers have one now.
+            is_known = self._owner is None and self._keys.generation == _process.generation
+            if is_known and self._head > self._monotonic():
+                return EMPTY
+            job = self._settle(takes=True)  # no call comes between taking a job and its return
+            if (job is None or job is EMPTY) and self._readers.closed:
+                raise ScheduleClosed
+            if job is not None:
+                return job
+            if not patience or self._is_mine():
+                return EMPTY
+            patience -= 1
+            let_other_threads_run()
 
     @property
     def _ends_by_itself(self) -> bool:
@@ -375,7 +386,7 @@ class ScheduleCore(Source):
 
     def _take_nowait(self, *, fresh: bool) -> object:
         try:
-            return self._poll()
+            return self._poll(waits=not fresh)
         except ScheduleClosed:
             return ENDED
 

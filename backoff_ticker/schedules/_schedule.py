@@ -233,13 +233,13 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     @property
     def in_flight(self) -> int:
         """The number of keys that workers have."""
-        self._settle()
+        len(self)  # what was told is made by then
         return max(0, len(self._keys.holds) - len(self._keys.dropped))
 
     @property
     def failing(self) -> int:
         """The number of keys whose last work failed."""
-        self._settle()
+        len(self)  # as in in_flight
         return len(self._keys.failing)
 
     def receive(self, timeout: Seconds | None = None) -> Job[K]:
@@ -259,10 +259,12 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         limit = self._limit_of(timeout)
         names = "Schedule.receive()", "await schedule.receive_async()"
         while True:
-            job: Job[K] = self._poll()
+            is_late = limit != NO_DEADLINE and self._monotonic() >= limit
+            job: Job[K] = self._poll(waits=not is_late)
             if job is not EMPTY:  # ATOMIC: no call between taking a job and its return
                 return job
-            self._raise_if_late(limit, timeout)
+            if is_late:
+                raise _nothing_due(timeout)
             line, ends = self._wait_sets(), self._ends_by_itself
             park_thread(self._clock, *names, line, self._recheck, limit, ends=ends)
 
@@ -287,10 +289,12 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         self._takes_left -= 1
         try:
             while True:
-                job: Job[K] = self._poll()
+                is_late = limit != NO_DEADLINE and self._monotonic() >= limit
+                job: Job[K] = self._poll(waits=not is_late)
                 if job is not EMPTY:
                     return job
-                self._raise_if_late(limit, timeout)
+                if is_late:
+                    raise _nothing_due(timeout)
                 await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         except ScheduleClosed:
             raise _end from None
@@ -300,10 +304,6 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         if timeout is None:
             return NO_DEADLINE
         return later(self._monotonic(), as_seconds("timeout", timeout))
-
-    def _raise_if_late(self, limit: float, timeout: Any) -> None:
-        if timeout is not None and self._monotonic() >= limit:
-            raise TimeoutError(f"no key was due within {as_seconds('timeout', timeout)} s")
 
     def __iter__(self) -> Self:
         return self
@@ -362,7 +362,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return self._ask(Keys.count, None, self._keys.count)
 
     def __contains__(self, key: object) -> bool:
-        self._settle()
+        len(self)  # as in in_flight
         return key in self._keys
 
     def __bool__(self) -> bool:
@@ -372,6 +372,10 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         self._settle()
         state = "closed" if self._token.cancelled else "open"
         return f"<Schedule {state}, {counted(self._keys.count(), 'key')}>"
+
+
+def _nothing_due(timeout: Any) -> TimeoutError:
+    return TimeoutError(f"no key was due within {as_seconds('timeout', timeout)} s")
 
 
 def _as_interval(name: str, value: Any) -> float:

@@ -340,7 +340,7 @@ PAIRS = [
     ("add", "add late"),
 ]
 QUICK = [
-    *(("take", "take"), ("take", "add"), ("take", "drain")),
+    *(("take", "take"), ("take", "add"), ("take", "drain"), ("take", "fail")),
     *(("succeed", "add held"), ("succeed", "drain")),
 ]
 
@@ -379,7 +379,8 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
         scenes[:] = [scene := Scene(every=None)]
         if "take" in (first, second):
             scene.due()
-        if "drain" in (first, second) or "take" not in (first, second):  # else a drain waits
+        if {"drain", "fail"} & {first, second} or "take" not in (first, second):
+            # Else a drain waits, for which each end is made at once.
             scene.sleepers.pop().unregister()
         if {first, second} == {"take", "drain"}:  # who takes makes what was told of the job's end
             scene.job.fail()
@@ -400,26 +401,6 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
             scene.take() if len(scene.got) < 1 else None
         now = scene.clock.now
         assert [sleeper for sleeper in scene.sleepers if sleeper.sleeps_too_long(now)] == []
-
-
-def test_a_key_that_rests_once_the_next_one_is_taken_is_seen_by_who_waits(monkeypatch):
-    """Its end may be told while the taker makes known when the next key falls due."""
-    scenes = []
-
-    def begin():
-        scenes[:] = [scene := Scene(every=None)]
-        scene.sleepers.pop().unregister()  # the drain, for which each end would be made at once
-        scene.due()
-        return scene.take, scene.job.fail
-
-    for _ in each_interleaving(begin, monkeypatch):
-        [scene] = scenes
-        [reader] = scene.sleepers
-        with suppress(WouldBlock):
-            scene.take()  # as the reader's time has come
-        reader.look_again()
-        assert reader.until == scene.clock.now + 30
-        assert scene.faults(must_be=["a"]) == []
 
 
 # Keys whose methods raise

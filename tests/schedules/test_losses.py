@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import CancellationToken, Schedule, ScheduleClosed, WouldBlock
+from backoff_ticker import CancellationToken, Schedule, ScheduleClosed, WouldBlock, _process, select
 from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
@@ -282,6 +282,8 @@ def test_a_fork_in_the_middle_of_a_change(monkeypatch, what):
 @pytest.mark.parametrize("other", [[], ["b"]])
 @pytest.mark.parametrize("look", [len, lambda schedule: "a" in schedule])
 def test_a_key_that_was_removed_is_not_counted_while_its_work_ends(monkeypatch, look, other):
+    monkeypatch.setattr(_core, "_PATIENCE", 3)
+
     def begin():
         schedule = schedule_of("a")
         job = schedule.receive_nowait()
@@ -294,22 +296,25 @@ def test_a_key_that_was_removed_is_not_counted_while_its_work_ends(monkeypatch, 
     assert {seen for seen, _ in each_interleaving(begin, monkeypatch)} == {expected}
 
 
-def test_no_job_is_taken_once_close_has_returned(monkeypatch):
-    """So nobody who has drained it leaves while a worker begins."""
+def test_no_job_is_taken_once_the_schedule_was_drained_after_its_deadline(monkeypatch):
+    """Nor once close() has returned, by which drain() begins then."""
+    monkeypatch.setattr(_core, "_PATIENCE", 3)
 
     def begin():
-        schedule = schedule_of("a")
+        clock = SetClock()
+        schedule = schedule_of("a", clock=clock, token=CancellationToken(timeout=5, clock=clock))
         jobs = []
 
         def take():
             with contextlib.suppress(WouldBlock, ScheduleClosed):
                 jobs.append(schedule.receive_nowait())
 
-        def close():
-            schedule.close()
+        def drain():
+            clock.advance(5)
+            schedule.drain(0)
             return schedule.in_flight, schedule, jobs
 
-        return take, close
+        return take, drain
 
     seen = []
     for _, (held, schedule, jobs) in each_interleaving(begin, monkeypatch):
@@ -321,29 +326,19 @@ def test_no_job_is_taken_once_close_has_returned(monkeypatch):
     assert {(0, 0), (1, 1)} <= {*seen}
 
 
-def test_no_job_is_taken_once_a_schedule_is_drained_after_its_deadline(monkeypatch):
-    """A deadline that passes tells nobody."""
+NOW = [partial(call, timeout=0) for call in (Schedule.receive, Schedule.drain, select)]
 
-    def begin():
-        clock = SetClock()
-        token = CancellationToken(deadline=clock.now + 10, clock=clock)
-        schedule = schedule_of("a", clock=clock, token=token)
-        jobs = []
 
-        def take():
-            with contextlib.suppress(WouldBlock, ScheduleClosed):
-                jobs.append(schedule.receive_nowait())
+@pytest.mark.parametrize("look", [Schedule.receive_nowait, *NOW])
+@pytest.mark.filterwarnings("ignore:.*dropped before its end:ResourceWarning")
+def test_who_does_not_wait_sees_what_it_did_while_others_own_the_keys(monkeypatch, look):
+    def go_on():
+        schedule._owner = None
+        schedule._settle()
 
-        def drain():
-            clock.advance(11)
-            return schedule.drain(0), jobs
-
-        return take, drain
-
-    seen = set()
-    for _, (is_drained, jobs) in each_interleaving(begin, monkeypatch):
-        seen.add((is_drained, len(jobs)))
-        for job in jobs:
-            job.leave()
-    assert (True, 1) not in seen
-    assert {(True, 0), (False, 1)} <= seen
+    monkeypatch.setattr(_core, "let_other_threads_run", go_on)
+    schedule = schedule_of("a")
+    job = schedule.receive(0)
+    schedule._owner = _process.generation, 0  # no thread's identity
+    job.retry_in(0)
+    assert look(schedule)
