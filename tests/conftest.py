@@ -43,9 +43,9 @@ def pytest_configure(config):
 
 
 OF_INTEGRATIONS = re.compile(
-    "aiohttp|asgiref|backoff|celery|django|dramatiq|fastapi|google|gunicorn|httpx|kombu|matplotlib"
-    "|opentelemetry|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio"
-    "|tenacity|trio|urllib3|uvicorn"
+    "aiohttp|apscheduler|asgiref|backoff|celery|django|dramatiq|fastapi|google|gunicorn|httpx|kombu"
+    "|matplotlib|opentelemetry|prometheus_client|redis|requests|stamina|starlette|structlog"
+    "|temporalio|tenacity|trio|urllib3|uvicorn"
 )
 """A test that needs one of these packages is skipped where it is missing."""
 

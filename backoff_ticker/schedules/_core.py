@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     Owner = tuple[int, int]  # generation, thread
 
 _PATIENCE = 1000
-"""How often who wants an answer, or a job without a wait, lets other threads run until they do not
-own the keys."""
+"""How often who wants an answer lets other threads run, until none of them owns the keys."""
 
 
 class Change:
@@ -146,6 +145,16 @@ class ScheduleCore(Source):
                 self._owner = None
             complete(self._wake, job)
             raise
+
+    def _settle_now(self, *, takes: bool = False) -> Any:
+        """Do what ``_settle()`` does once there is no owner; None: that one takes too long."""
+        patience = _PATIENCE
+        while True:
+            job = self._settle(takes=takes)
+            if job is not None or not patience or self._is_mine():
+                return job
+            patience -= 1
+            let_other_threads_run()
 
     def _make_changes(self) -> None:
         keys, told = self._keys, self._told
@@ -319,26 +328,22 @@ class ScheduleCore(Source):
 
         Whoever ``waits`` is woken if another thread owns the keys now; others look again.
         """
-        patience = 0 if waits else _PATIENCE
-        while True:
-            if self._token.cancelled:
-                raise ScheduleClosed
-            if self._keys.dropped:
-                self._end_dropped()
-            # Without an owner: a parent's may have left changes half made. Not first in a forked
-            # child: keys that waited for a place of its parent's workers have one now.
-            is_known = self._owner is None and self._keys.generation == _process.generation
-            if is_known and self._head > self._monotonic():
-                return EMPTY
-            job = self._settle(takes=True)  # no call comes between taking a job and its return
-            if (job is None or job is EMPTY) and self._readers.closed:
-                raise ScheduleClosed
-            if job is not None:
-                return job
-            if not patience or self._is_mine():
-                return EMPTY
-            patience -= 1
-            let_other_threads_run()
+        if self._token.cancelled:
+            raise ScheduleClosed
+        if self._keys.dropped:
+            self._end_dropped()
+        # Without an owner: a parent's may have left changes half made. Not first in a forked child:
+        # keys that waited for a place of its parent's workers have one now.
+        is_known = self._owner is None and self._keys.generation == _process.generation
+        if is_known and self._head > self._monotonic():
+            return EMPTY
+        # No call comes between taking a job and its return.
+        job = self._settle(takes=True) if waits else self._settle_now(takes=True)
+        if job is not None and job is not EMPTY:
+            return job
+        if self._readers.closed:
+            raise ScheduleClosed
+        return EMPTY
 
     @property
     def _ends_by_itself(self) -> bool:

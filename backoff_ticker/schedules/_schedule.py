@@ -233,13 +233,13 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     @property
     def in_flight(self) -> int:
         """The number of keys that workers have."""
-        len(self)  # what was told is made by then
+        self._settle_now()
         return max(0, len(self._keys.holds) - len(self._keys.dropped))
 
     @property
     def failing(self) -> int:
         """The number of keys whose last work failed."""
-        len(self)  # as in in_flight
+        self._settle_now()
         return len(self._keys.failing)
 
     def receive(self, timeout: Seconds | None = None) -> Job[K]:
@@ -362,7 +362,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return self._ask(Keys.count, None, self._keys.count)
 
     def __contains__(self, key: object) -> bool:
-        len(self)  # as in in_flight
+        self._settle_now()
         return key in self._keys
 
     def __bool__(self) -> bool:
